@@ -22,7 +22,7 @@ import pytest
 import trustme
 
 from openbox_agentrt._breaker import Breaker
-from openbox_agentrt._core.transport.clients import AT_ONCE
+from openbox_agentrt._core.transport.clients import AT_ONCE, LoopClients, ProcessClient
 from openbox_agentrt._core.transport.exchange import MAX_ANSWER_BYTES, AnswerTooLargeError, CutAnswerError
 from openbox_agentrt._core.transport.http import HttpLine, http_line
 from openbox_agentrt._core.transport.wire import CoreTransport
@@ -574,6 +574,24 @@ class TestProxies:
 
         assert line is not None
         assert line._proxy is None
+
+    @pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY"])
+    async def test_this_machine_is_asked_directly(
+        self, server: RawServer, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        """A proxy would ask its own machine, and has no business with the key. So do the clients of httpx."""
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+        line, clients, client = http_line(server.url), LoopClients(), ProcessClient()
+        assert line is not None
+        port = server.url.rpartition(":")[2]
+
+        assert (await carried(line))[0] == 200
+        assert (await asyncio.to_thread(client.get().get, f"http://localhost:{port}/")).status_code == 200
+        async with clients.turn() as asynchronous:
+            assert (await asynchronous.get(server.url)).status_code == 200
+        await line.aclose()
+        await clients.aclose()
+        client.close()
 
     async def test_a_proxy_that_is_not_there_is_told_apart(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """From a Core that is not there."""

@@ -24,6 +24,7 @@ from typing import Final
 
 import httpx
 
+from ..._options.kinds import LOOPBACK_HOSTS
 from .loops import PerLoop
 
 AT_ONCE: Final = 128
@@ -35,6 +36,8 @@ KEPT_IDLE: Final = 16
 IDLE_SECONDS: Final = 30.0
 """Time after which further connections are closed. Many runs ask in waves, and each wave needs them again."""
 
+# What asks this machine goes through no proxy, whatever the environment says.
+_DIRECT: Final = {f"all://{f'[{host}]' if ':' in host else host}": None for host in LOOPBACK_HOSTS}
 _LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
 
 
@@ -95,7 +98,7 @@ class LoopClients:
         if self._tls is None:
             self._tls = httpx.create_ssl_context()
         # The environment is trusted for proxies and certificates, as openbox_core's own client does.
-        return httpx.AsyncClient(verify=self._tls, limits=_LIMITS, follow_redirects=False)
+        return httpx.AsyncClient(verify=self._tls, limits=_LIMITS, mounts=_DIRECT, follow_redirects=False)
 
 
 class ProcessClient:
@@ -115,7 +118,7 @@ class ProcessClient:
             self._client, self._lock, self._pid = None, threading.Lock(), os.getpid()
         with self._lock:
             if self._client is None or self._client.is_closed:
-                self._client = httpx.Client(limits=_LIMITS, follow_redirects=False)
+                self._client = httpx.Client(limits=_LIMITS, mounts=_DIRECT, follow_redirects=False)
                 # At the latest when the interpreter exits, but not in a child that exits before its parent.
                 weakref.finalize(self, _close_in, self._pid, self._client)
             return self._client

@@ -17,6 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
+from ..._options.kinds import LOOPBACK_HOSTS
 from .exchange import MAX_ANSWER_BYTES, AnswerTooLargeError, CutAnswerError, is_outage_status
 from .loops import PerLoop
 
@@ -200,8 +201,10 @@ def _translated(error: Exception) -> httpx.TransportError:
 
 
 def _proxy_for(base: str) -> str | None:
-    """Give the proxy that the environment, or the system, names for `base`."""
+    """Give the proxy that the environment, or the system, names for `base`; none for this machine."""
     parts, named = urlsplit(base), getproxies()
+    if parts.hostname in LOOPBACK_HOSTS:
+        return None
     host = parts.netloc.rpartition("@")[2]
     # NB: `proxy_bypass` knows IPv6 addresses only as they are written, in brackets or not.
     if not named or proxy_bypass(host) or proxy_bypass(host.replace("[", "").replace("]", "")):
