@@ -292,7 +292,7 @@ def _end_others(settings: HookSettings, event: HookEvent, *, due: bool) -> str:
 
 
 def _end_idle(settings: HookSettings, *, but: str = "", most: int) -> str:
-    from openbox_agentrt.doors.claude_code.idle import end_idle_sessions
+    from openbox_agentrt.doors.claude_code.idle_sessions import end_idle_sessions
 
     # One that ran by other rules may be another project's, and is ended by nobody else's.
     own, told = settings.with_changes_denied(), []
@@ -355,7 +355,7 @@ def _record(
     """
     if not violations and not always:
         return ""
-    from openbox_agentrt.doors.claude_code.recorded import record_in
+    from openbox_agentrt.doors.claude_code.session_evidence import record_in
 
     folder = os.path.expanduser(settings.evidence_dir or _state_dir(settings))
     name = f"{file_stem(event.session_id)}.evidence.jsonl"

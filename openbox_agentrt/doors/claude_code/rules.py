@@ -13,7 +13,7 @@ import os
 
 from openbox_agentrt._plain.digest import sha256, text_digest
 from openbox_agentrt._version import __version__
-from openbox_agentrt.doors.claude_code.clear import clear_tools, guarding_roles, is_clear
+from openbox_agentrt.doors.claude_code.clear_by_counts import clear_tools, guarding_roles, is_clear
 from openbox_agentrt.doors.claude_code.folder import HookFault, StateFolder
 
 TYPE_CHECKING = False

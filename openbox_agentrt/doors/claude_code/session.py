@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from openbox_agentrt.acel import Refusal, Violation
-    from openbox_agentrt.doors.claude_code.replayed import Replica
+    from openbox_agentrt.doors.claude_code.restored_session import Replica
     from openbox_agentrt.doors.claude_code.rules import HookRules
 
     OnRulesChange = Literal["deny", "replay"]
@@ -209,7 +209,7 @@ def _replica(log: SessionLog, history: History, rules: HookRules, on_rules_chang
             "the rules have changed since the session began",
             remedy="start a new session, or go on by the new rules: --on-rules-change replay",
         )
-    from openbox_agentrt.doors.claude_code.replayed import Replica, StaleSnapshotError
+    from openbox_agentrt.doors.claude_code.restored_session import Replica, StaleSnapshotError
 
     try:
         return Replica(history, rules)

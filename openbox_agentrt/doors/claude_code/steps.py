@@ -17,7 +17,7 @@ from openbox_agentrt.acel.engine.journal.journal import in_log_order
 from openbox_agentrt.acel.events import ToolCallEvent
 from openbox_agentrt.acel.session import Session, engine_of
 from openbox_agentrt.doors.claude_code.fleet_answers import AnsweringStore
-from openbox_agentrt.doors.claude_code.replayed import TRACE, outcome_of
+from openbox_agentrt.doors.claude_code.restored_session import TRACE, outcome_of
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, TemporalContract

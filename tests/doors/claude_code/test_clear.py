@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt.acel import Session, build_contract
-from openbox_agentrt.doors.claude_code.clear import clear_tools, guarding_roles
+from openbox_agentrt.doors.claude_code.clear_by_counts import clear_tools, guarding_roles
 from openbox_agentrt.doors.claude_code.history import Calls
 from openbox_agentrt.doors.claude_code.rules import HookRules
 from openbox_agentrt.doors.claude_code.rules import _names_of as names_of
