@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
@@ -251,6 +252,43 @@ def test_a_dropped_reservation_is_settled() -> None:
     last = session.reserve("pay")
     assert last.allowed
     assert not session.reserve("pay").allowed
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param(lambda session: session.reserve("other").commit(), id="a call that time is nothing to"),
+        pytest.param(lambda session: session.in_flight, id="counting those under way"),
+        pytest.param(lambda session: session.contracts[0].verdict, id="how a contract stands"),
+        pytest.param(lambda session: session.snapshot(), id="a snapshot"),
+    ],
+)
+def test_a_dropped_call_that_was_to_be_measured_blocks_from_when_it_is_missed(
+    look: Callable[[Session], object],
+) -> None:
+    """Nobody knows what it spent, or until when: whatever looks first, it does not count as long past."""
+    now = [0.0]
+    limit = at_most_total("pay", "n", 10, within=60)
+    session = Session(contracts=[limit], clock=lambda: now[0])
+    session.reserve("pay", deferred=["n"])
+    gc.collect()
+    now[0] = 100.0
+
+    look(session)
+
+    assert not session.reserve("pay", {"n": 1}).allowed
+    now[0] = 161.0
+    assert session.reserve("pay", {"n": 1}).allowed
+
+
+def test_a_dropped_call_is_no_longer_under_way_where_time_matters() -> None:
+    """Whoever asks reads the clock for it."""
+    session = Session(contracts=[at_most_total("pay", "n", 10, within=60)], clock=lambda: 5.0)
+    session.reserve("pay", deferred=["n"])
+    gc.collect()
+    session.reserve("other").commit()
+
+    assert session.in_flight == 0
 
 
 def test_a_refused_reservation_is_not_settled_when_dropped() -> None:

@@ -107,13 +107,19 @@ Timeline: TypeAlias = MonotoneClock | SeveralClocks | None
 
 def together(timelines: Iterable[Timeline]) -> Timeline:
     """Give what reads all of these, each clock once."""
-    clocks: dict[MonotoneClock, None] = {}
-    for timeline in timelines:
-        if isinstance(timeline, SeveralClocks):
-            clocks |= dict.fromkeys(timeline.each)
-        elif timeline is not None:
-            clocks[timeline] = None
+    clocks = dict.fromkeys(clock for timeline in timelines for clock in _each(timeline))
     return SeveralClocks(clocks) if len(clocks) > 1 else next(iter(clocks), None)
+
+
+def covers(timeline: Timeline, part: Timeline) -> bool:
+    """Tell whether who has read the one has read the other."""
+    return set(_each(part)) <= set(_each(timeline))
+
+
+def _each(timeline: Timeline) -> tuple[MonotoneClock, ...]:
+    if timeline is None:
+        return ()
+    return timeline.each if isinstance(timeline, SeveralClocks) else (timeline,)
 
 
 def look(timeline: Timeline, at: float | None) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...._primitives import allocate_lock
 from ...contracts.base import HALTED, SessionRule
-from ...memory.clock import Clock, advance, look, together
+from ...memory.clock import Clock, Timeline, advance, covers, look, together
 from ...memory.guard import Breach, blocked_by
 from ...memory.session_memory import SessionMemory
 from ...memory.state import StateStore
@@ -109,7 +109,7 @@ class CallStore:
             if timeline is not None:
                 timeline.advance(shown)
             if self._landed or self._dropped:
-                self._settle_ended()
+                self._settle_ended(timeline)
             if call.extra is not None and call.extra.open:
                 plan.decide(call, call.extra)
             if self.shut is None and not refuse and holds(plan, call):
@@ -142,7 +142,7 @@ class CallStore:
         shown = look(timeline, at)
         with self.lock:
             advance(timeline, shown)
-            self._settle_ended()
+            self._settle_ended(timeline)
             return self._recheck(call, again)
 
     def would(self, call: PlannedCall) -> list[Breach]:
@@ -153,7 +153,7 @@ class CallStore:
         shown = look(plan.timeline, None)
         with self.lock:
             advance(plan.timeline, shown)
-            self._settle_ended()
+            self._settle_ended(plan.timeline)
             call.step = self.step + 1
             if call.extra is not None and call.extra.open:
                 plan.decide(call, call.extra)
@@ -190,7 +190,7 @@ class CallStore:
         with self.lock:
             advance(later, shown)
             if self._landed or self._dropped:
-                self._settle_ended()
+                self._settle_ended(later)
             self.flying -= 1
             if not call.early:
                 for tally in plan.counts:
@@ -269,19 +269,22 @@ class CallStore:
 
     def settle(self) -> int:
         """Settle what was dropped, and return how many calls are under way."""
+        # Clocks are only read for calls that wait for it, see `_settle_ended`.
+        timeline = together(self.memory.timelines()) if self._dropped else None
+        shown = look(timeline, None)
         with self.lock:
-            self._settle_ended()
+            advance(timeline, shown)
+            self._settle_ended(timeline)
             return self.flying
 
     def _settle(self, call: PlannedCall, end: End, at: float | None) -> list[Breach] | None:
         ran = call.as_ran() if end != "undo" else None
-        # What ran as something else is judged and counted only now, by every clock.
-        timeline = call.plan.later if ran is None else together((call.plan.timeline, call.plan.later))
+        timeline = _read_at_end(call)
         shown = look(timeline, at)
         with self.lock:
             advance(timeline, shown)
             if self._landed or self._dropped:
-                self._settle_ended()
+                self._settle_ended(timeline)
             return self._end(call, ran, end)
 
     def _learn_again(
@@ -387,11 +390,22 @@ class CallStore:
         order = self.book.rules.order
         return sorted(breaches, key=lambda breach: order.get(id(breach.contract), -1))
 
-    def _settle_ended(self) -> None:
+    def _settle_ended(self, timeline: Timeline = None) -> None:
+        """Settle what has ended, by clocks that were just read. What lives by others waits until they are."""
         while self._landed:
             self.flying -= 1
             for tally in self._landed.pop():
                 tally.done += 1
+        waiting = []
         while self._dropped:
             call = self._dropped.pop()
-            self._end(call, call.ran, "lose")
+            if covers(timeline, _read_at_end(call)):
+                self._end(call, call.ran, "lose")
+            else:
+                waiting.append(call)
+        self._dropped += waiting
+
+
+def _read_at_end(call: PlannedCall) -> Timeline:
+    """Give the clocks of the end of a call. What ran as something else is judged and counted only then."""
+    return call.plan.later if call.ran is None else together((call.plan.timeline, call.plan.later))

@@ -167,7 +167,7 @@ class SessionStore(CallStore):
         shown = look(timeline, at)
         with self.lock:
             advance(timeline, shown)
-            self._settle_ended()
+            self._settle_ended(timeline)
             self.shut = shut or self.shut
             unmet: dict[int, Breach] = {}
             for guard in self.book.at_end():
@@ -185,7 +185,7 @@ class SessionStore(CallStore):
         shown = look(timeline, None)
         with self.lock:
             advance(timeline, shown)
-            self._settle_ended()
+            self._settle_ended(timeline)
             guards = self.book.at_end_of_run()
             unmet = [breach for guard in guards if (breach := guard.at_end_of(run, _nothing())) is not None]
             self._note(unmet)
@@ -201,7 +201,7 @@ class SessionStore(CallStore):
         shown = look(timeline, None)
         with self.lock:
             advance(timeline, shown)
-            self._settle_ended()
+            self._settle_ended(timeline)
             guards = [guard for guard in self.book.at_end() if type(guard) is not CustomGuard]
             asked = [guard for guard in guards if id(guard.contract) not in self._ended]
             return [breach for guard in asked if (breach := guard.at_end(_nothing())) is not None]
