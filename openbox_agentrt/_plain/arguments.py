@@ -60,8 +60,8 @@ def plain(value: Any) -> Any:
 def plain_args(args: Mapping[str, Any]) -> dict[str, Any]:
     """Copy the arguments of a call and the containers in them; other objects are the same ones."""
     own = {**args}
-    for value in own.values():
-        if type(value) not in _SCALARS:
+    for name in own:
+        if type(own[name]) not in _SCALARS:
             walker = _Copies(args)
             return {key: walker.walk(value, 1) for key, value in own.items()}
     return own

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .reservation import Reservation
-from .violations import Violation
+
+if TYPE_CHECKING:
+    from .violations import Violation
 
 
 class Gate(Reservation):

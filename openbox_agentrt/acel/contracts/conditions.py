@@ -73,6 +73,8 @@ class Check:
             return CheckAnswer(holds=False, fault=NEEDS_ASYNC)
         try:
             answer = self.fn(*args[: self._arity])
+            if answer is True:
+                return YES
             if is_awaitable(answer):
                 discard(answer)
                 return CheckAnswer(holds=False, fault=NEEDS_ASYNC)

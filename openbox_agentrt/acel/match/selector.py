@@ -122,6 +122,8 @@ def ask(predicate: Predicate, args: Args) -> bool | str:
     """Ask a predicate, and give the fault that keeps it from answering."""
     try:
         answer = predicate(args)
+        if answer is True or answer is False:
+            return answer
         if is_awaitable(answer):
             discard(answer)
             return "the matcher gave something to await"

@@ -314,11 +314,11 @@ class Spend(CellGuard):
     def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell) -> None:
         super().__init__(contract, guard, cell)
         # By far the most frequent: whole numbers, a whole session, one total.
-        self._whole: Any = guard.n if type(guard.n) is int else None
+        self._whole: Any = guard.n if self._fixed is not None and type(guard.n) is int else None
 
     def passes(self, call: JudgedCall) -> bool:
-        cell, whole = self._fixed, self._whole
-        if cell is not None and whole is not None and cell.unread is None and not call.deferred:
+        cell, whole = self.cell, self._whole
+        if whole is not None and cell.unread is None and not call.deferred:
             amount, total = call.args.get(cell.name), cell.total
             if type(amount) is int and type(total) is int and 0 <= amount <= whole - total:
                 return True

@@ -46,8 +46,8 @@ class Stamps(LiveCell):
 
     def started(self) -> int:
         """Give the number of calls of the window that were let through and not taken back."""
-        stamps, now, within = self.stamps, self.timeline.now, self.within
-        while stamps and now - stamps[0][0] > within:
+        stamps, now = self.stamps, self.timeline.now
+        while stamps and now - stamps[0][0] > self.within:
             stamps.popleft()
         return len(stamps)
 
@@ -126,8 +126,8 @@ class WindowCap(Cap):
     __slots__ = ()
 
     def passes(self, call: JudgedCall) -> bool:
-        cell = self.cell
-        return bool(cell.timeline.fault is None and cell.started() < self.guard.n)
+        cell: Stamps = self.cell
+        return cell.timeline.fault is None and cell.started() < self.guard.n
 
 
 def put_in_time(entries: deque[tuple[float, T]], entry: tuple[float, T]) -> None:

@@ -179,7 +179,7 @@ class SessionCalls:
         As in acel-core, a call that is let through counts as a prerequisite at once; `postcheck` takes it
         back if the call failed.
         """
-        gate = self._engine.reserve(tool, args, True, early=True)
+        gate = self._engine.reserve(tool, args, True, kind=Gate)
         assert isinstance(gate, Gate)
         return gate
 

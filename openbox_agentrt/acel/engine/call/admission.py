@@ -46,7 +46,7 @@ class Admission(Settlement):
         started: bool,
         about: About | None = None,
         deferred: Collection[str] | Mapping[str, Any] = (),
-        early: bool = False,
+        kind: type[Reservation] = Reservation,
     ) -> Reservation:
         """
         Judge a call, and let it through if every contract in force agrees; see `Session.reserve`.
@@ -57,13 +57,12 @@ class Admission(Settlement):
             started: Whether it runs as soon as it is let through, so that nobody says when it starts.
             about: Whose call it is, if not whose the session is.
             deferred: Arguments whose values are known only once the call has run.
-            early: Let a prerequisite count from now, as `precheck` does, and give a `Gate`.
+            kind: With `Gate`, as `precheck` gives it, a prerequisite counts from now.
         """
-        kind = Gate if early else Reservation
         if about is not None or deferred or not self._is_plain:
             began = 0.0 if self._meter is None else time.perf_counter()
             call = self._entered(tool, args, about, deferred, kind)
-            call.early = early
+            call.early = kind is Gate
             return self._reserve_asking(call, began, started=started)
         if type(tool) is str and type(args) is dict:
             plan = self._plans.get(tool) or self.store.book.plan(tool)
@@ -71,13 +70,13 @@ class Admission(Settlement):
         else:
             call = self.enter(tool, args, kind)
             plan = call.plan
-        if early:
+        if kind is Gate:
             call.early = True
         if plan.fleet:
             return self._reserve_asking(call, 0.0, started=started)
         failed = None if plan.spec is None else plan.spec.before(self.view, call.args)
         breaches = self.store.reserve(call, None, False, failed)
-        if breaches or failed or call.extra is not None:
+        if breaches or failed or (call.extra is not None and call.extra.faults):
             self._judged(call, failed or [], breaches or [], 0.0)
         return call
 

@@ -64,11 +64,6 @@ class ArgumentRules:
     faults: dict[int, str] = field(default_factory=dict)
     open: list[tuple[BoundContract, Hits]] = field(default_factory=list)
 
-    @property
-    def moves(self) -> bool:
-        """Tell whether a call moves something because of them."""
-        return bool(self.counts or self.movers)
-
     def also(self, guards: Sequence[LiveGuard]) -> ArgumentRules:
         """Give the same with further guards. Calls whose arguments are answered the same share one."""
         return ArgumentRules(

@@ -186,9 +186,10 @@ class CallStore:
         if call.special or (call.early and call.extra is not None):
             return self._settle(call, "commit", at)
         later = plan.later
-        shown = look(later, at)
+        shown: Any = None if later is None else look(later, at)
         with self.lock:
-            advance(later, shown)
+            if later is not None:
+                later.advance(shown)
             if self._landed or self._dropped:
                 self._settle_ended(later)
             self.flying -= 1
@@ -206,10 +207,11 @@ class CallStore:
 
         Nobody can tell the difference: whoever wants to know how things stand takes the lock.
         """
-        if not call.plan.lands or call.special or (call.extra is not None and call.extra.moves):
+        plan = call.plan
+        if not plan.lands or call.special or (call.extra is not None and call.tickets):
             return self.commit(call, result)
         # Its tallies, and not the call, which would hold the session that holds it.
-        self._landed.append(() if call.early else call.plan.counts)
+        self._landed.append(() if call.early else plan.counts)
         return None
 
     def relearn(self, call: PlannedCall, result: Any) -> None:
@@ -360,8 +362,8 @@ class CallStore:
                     tally.first = call.step
                 tally.live += 1
         extra = call.extra
-        if plan.movers or (extra is not None and extra.moves):
-            movers = plan.movers if extra is None else (*plan.movers, *extra.counts, *extra.movers)
+        movers = plan.movers if extra is None else (*plan.movers, *extra.counts, *extra.movers)
+        if movers:
             tickets = call.tickets = []
             for mover in movers:
                 tickets.append((mover, mover.reserve(call)))
@@ -391,11 +393,16 @@ class CallStore:
         return sorted(breaches, key=lambda breach: order.get(id(breach.contract), -1))
 
     def _settle_ended(self, timeline: Timeline = None) -> None:
-        """Settle what has ended, by clocks that were just read. What lives by others waits until they are."""
-        while self._landed:
-            self.flying -= 1
-            for tally in self._landed.pop():
+        """Settle what has ended; what lives by clocks only where those were just read."""
+        landed = self._landed
+        while landed:
+            for tally in landed.pop():
                 tally.done += 1
+            self.flying -= 1
+        if self._dropped:
+            self._settle_dropped(timeline)
+
+    def _settle_dropped(self, timeline: Timeline) -> None:
         waiting = []
         while self._dropped:
             call = self._dropped.pop()
