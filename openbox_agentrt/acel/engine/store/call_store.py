@@ -26,7 +26,7 @@ from ..plan.planned_call import PlannedCall
 from ..plan.rule_set import RuleSet
 from .judging import explain, holds
 from .rechecking import asked_again, is_to_recheck, judge_again
-from .settling_as_ran import End, settle_as_ran
+from .settling_as_ran import End, read_at_end, settle_as_ran
 
 
 class CallStore:
@@ -123,11 +123,6 @@ class CallStore:
         call.plan_again(self.book.plan(call.tool))
         return self.reserve(call, at, force, refuse)
 
-    def halt_again(self) -> None:
-        """Admit nothing more, as when a contract halted the session before it was restored."""
-        with self.lock:
-            self.shut = self.shut or HALTED
-
     def recheck(self, call: PlannedCall, *, at: float | None = None) -> list[Breach]:
         """
         Judge a call again that was let through and is about to run. It stays reserved, from now on.
@@ -214,21 +209,6 @@ class CallStore:
         self._landed.append(() if call.early else plan.counts)
         return None
 
-    def relearn(self, call: PlannedCall, result: Any) -> None:
-        """Remember of a call that was committed what another result of it says as well."""
-        if call.learnt is not None:
-            known = call.from_result(call.learnt)
-            self._learn_again(call, call, call.from_result(call.lessons(result)), known=known)
-
-    def relearn_arguments(self, call: PlannedCall, args: Mapping[str, Any]) -> None:
-        """Remember of a call that was committed what other arguments of it say as well."""
-        if call.learnt is not None:
-            told = call.from_result(call.learnt)
-            known = {name: lesson for name, lesson in call.learnt.items() if name not in told}
-            same = dict(args) == (call.args if call.final is None else call.final)
-            seen, found = (call, known) if same else call.lessons_of_arguments(args)
-            self._learn_again(call, seen, found, known)
-
     def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
         """Settle a call that failed, if it `ran`, or never ran. Returns what `commit` does."""
         return self._settle(call, "fail" if ran else "undo", at)
@@ -281,23 +261,13 @@ class CallStore:
 
     def _settle(self, call: PlannedCall, end: End, at: float | None) -> list[Breach] | None:
         ran = call.as_ran() if end != "undo" else None
-        timeline = _read_at_end(call)
+        timeline = read_at_end(call)
         shown = look(timeline, at)
         with self.lock:
             advance(timeline, shown)
             if self._landed or self._dropped:
                 self._settle_ended(timeline)
             return self._end(call, ran, end)
-
-    def _learn_again(
-        self, call: PlannedCall, seen: PlannedCall, found: Mapping[str, Any], known: Mapping[str, Any]
-    ) -> None:
-        if found == known:
-            return
-        with self.lock:
-            for mover in (seen.ran or seen).movers():
-                if mover.learns is not None and mover.learns in found:
-                    mover.keep(found[mover.learns], seen)
 
     # The rest is called with the lock held.
 
@@ -406,13 +376,8 @@ class CallStore:
         waiting = []
         while self._dropped:
             call = self._dropped.pop()
-            if covers(timeline, _read_at_end(call)):
+            if covers(timeline, read_at_end(call)):
                 self._end(call, call.ran, "lose")
             else:
                 waiting.append(call)
         self._dropped += waiting
-
-
-def _read_at_end(call: PlannedCall) -> Timeline:
-    """Give the clocks of the end of a call. What ran as something else is judged and counted only then."""
-    return call.plan.later if call.ran is None else together((call.plan.timeline, call.plan.later))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...._plain.arguments import plain_args
 from ...._primitives import ref
-from ...contracts.base import PersonsHalt, SessionRule, TemporalContract
+from ...contracts.base import HALTED, PersonsHalt, SessionRule, TemporalContract
 from ...contracts.declaration import Declaration
 from ...match.names import normal_name
 from ...memory.call import JudgedCall
@@ -112,6 +112,11 @@ class SessionStore(CallStore):
     def tell(self) -> None:
         """Hand on what was noted."""
 
+    def halt_again(self) -> None:
+        """Admit nothing more, as when a contract halted the session before it was restored."""
+        with self.lock:
+            self.shut = self.shut or HALTED
+
     def halt(self, rule: PersonsHalt, *, of: str = "") -> bool:
         """
         Admit nothing more until `lift`, whether contracts are in force or only watch.
@@ -146,6 +151,21 @@ class SessionStore(CallStore):
                 self.shut = left
                 self._halted(left)
             return True
+
+    def relearn(self, call: PlannedCall, result: Any) -> None:
+        """Remember of a call that was committed what another result of it says as well."""
+        if call.learnt is not None:
+            known = call.from_result(call.learnt)
+            self._learn_again(call, call, call.from_result(call.lessons(result)), known=known)
+
+    def relearn_arguments(self, call: PlannedCall, args: Mapping[str, Any]) -> None:
+        """Remember of a call that was committed what other arguments of it say as well."""
+        if call.learnt is not None:
+            told = call.from_result(call.learnt)
+            known = {name: lesson for name, lesson in call.learnt.items() if name not in told}
+            same = dict(args) == (call.args if call.final is None else call.final)
+            seen, found = (call, known) if same else call.lessons_of_arguments(args)
+            self._learn_again(call, seen, found, known)
 
     def verdict_of(self, contract: TemporalContract) -> Verdict:
         """Tell how a contract stands."""
@@ -220,6 +240,16 @@ class SessionStore(CallStore):
             return
         for filed in rules.filed.values():
             filed.contract.settle_in(ref(self))
+
+    def _learn_again(
+        self, call: PlannedCall, seen: PlannedCall, found: Mapping[str, Any], known: Mapping[str, Any]
+    ) -> None:
+        if found == known:
+            return
+        with self.lock:
+            for mover in (seen.ran or seen).movers():
+                if mover.learns is not None and mover.learns in found:
+                    mover.keep(found[mover.learns], seen)
 
     # Called with the lock held.
 

@@ -16,12 +16,18 @@ from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
 from ...memory.cell import Mover
+from ...memory.clock import Timeline, together
 from ...memory.guard import Breach, LiveGuard
 from ...memory.tally import Tally
 from ..plan.plan import identity
 from ..plan.planned_call import PlannedCall
 
 End: TypeAlias = Literal["commit", "fail", "lose", "undo"]
+
+
+def read_at_end(call: PlannedCall) -> Timeline:
+    """Give the clocks that a call ends by. What ran as something else is judged and counted only then."""
+    return call.plan.later if call.ran is None else together((call.plan.timeline, call.plan.later))
 
 
 def settle_as_ran(call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
