@@ -90,9 +90,7 @@ class Fleet(FleetWorker):
         """
         self._worker()
 
-    def reserve(
-        self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float | None = None
-    ) -> Reserved:
+    def reserve(self, plan: FleetPlan, *, started: bool = False, force: bool = False) -> Reserved:
         """
         Judge a call and reserve what it takes, in one step. The calling thread waits.
 
@@ -100,7 +98,6 @@ class Fleet(FleetWorker):
             plan: What the call asks.
             started: The call begins at once: no `start` follows.
             force: It is let through whatever is broken: it is only watched, or ran already.
-            timeout: Seconds to wait for the store, if not as long as usual.
 
         Returns:
             The lease, or what would be broken. A lease has to be finished, whatever happens.
@@ -109,25 +106,23 @@ class Fleet(FleetWorker):
             FleetUnavailableError: No answer in time, and `on_outage` is `refuse`. Nothing stays reserved.
             FleetConfigError: The store cannot be used as it is configured.
         """
-        request = ToReserve(self.deadline(timeout), plan=plan, started=started, force=force)
+        request = ToReserve(self.deadline(), plan=plan, started=started, force=force)
         try:
             answer: Reserved = self.ask(request)
         except FleetUnavailableError as error:
             return self._count_here(error, plan, started=started, force=force)
         return answer
 
-    async def areserve(
-        self, plan: FleetPlan, *, started: bool = False, force: bool = False, timeout: float | None = None
-    ) -> Reserved:
+    async def areserve(self, plan: FleetPlan, *, started: bool = False, force: bool = False) -> Reserved:
         """Do as `reserve`, and let the event loop go on."""
-        request = ToReserve(self.deadline(timeout), plan=plan, started=started, force=force)
+        request = ToReserve(self.deadline(), plan=plan, started=started, force=force)
         try:
             answer: Reserved = await self.aask(request)
         except FleetUnavailableError as error:
             return self._count_here(error, plan, started=started, force=force)
         return answer
 
-    def would(self, plan: FleetPlan, *, timeout: float | None = None) -> Reserved:
+    def would(self, plan: FleetPlan) -> Reserved:
         """
         Judge a call that is not made: nothing is reserved or counted. The calling thread waits.
 
@@ -139,12 +134,12 @@ class Fleet(FleetWorker):
             FleetConfigError: See `reserve`.
         """
         try:
-            answer: Reserved = self.ask(ToReserve(self.deadline(timeout), plan=plan, dry=True))
+            answer: Reserved = self.ask(ToReserve(self.deadline(), plan=plan, dry=True))
         except FleetUnavailableError as error:
             return self._count_here(error, plan, dry=True)
         return answer
 
-    def start(self, lease: Lease, *, timeout: float | None = None) -> bool:
+    def start(self, lease: Lease) -> bool:
         """
         Say that a reserved call begins now. The calling thread waits.
 
@@ -156,13 +151,13 @@ class Fleet(FleetWorker):
         """
         if lease.local and self._worker().local.start(lease.id):
             return True
-        return bool(self.ask(self._for_lease("start", lease, timeout)))
+        return bool(self.ask(self._for_lease("start", lease)))
 
-    async def astart(self, lease: Lease, *, timeout: float | None = None) -> bool:
+    async def astart(self, lease: Lease) -> bool:
         """Do as `start`, and let the event loop go on."""
         if lease.local and self._worker().local.start(lease.id):
             return True
-        return bool(await self.aask(self._for_lease("start", lease, timeout)))
+        return bool(await self.aask(self._for_lease("start", lease)))
 
     def finish(
         self, lease: Lease, how: How, *, measured: Measured | None = None, soon: bool = True
@@ -207,7 +202,7 @@ class Fleet(FleetWorker):
             return
         self._worker().dispatcher.record(plan, how)
 
-    def park(self, lease: Lease, seconds: float, *, note: str = "", timeout: float | None = None) -> bool:
+    def park(self, lease: Lease, seconds: float, *, note: str = "") -> bool:
         """
         Keep a reserved lease until a deadline of its own, whatever becomes of this process.
 
@@ -215,7 +210,6 @@ class Fleet(FleetWorker):
             lease: The lease.
             seconds: How long.
             note: What whoever adopts it is told, as `Lease.note`.
-            timeout: Seconds to wait for the store, if not as long as usual.
 
         Returns:
             Whether it is kept. False: it was given back meanwhile.
@@ -223,15 +217,13 @@ class Fleet(FleetWorker):
         Raises:
             FleetUnavailableError: No answer in time.
         """
-        return bool(self.ask(self._for_lease("park", lease, timeout, seconds, note)))
+        return bool(self.ask(self._for_lease("park", lease, seconds, note)))
 
-    async def apark(
-        self, lease: Lease, seconds: float, *, note: str = "", timeout: float | None = None
-    ) -> bool:
+    async def apark(self, lease: Lease, seconds: float, *, note: str = "") -> bool:
         """Do as `park`, and let the event loop go on."""
-        return bool(await self.aask(self._for_lease("park", lease, timeout, seconds, note)))
+        return bool(await self.aask(self._for_lease("park", lease, seconds, note)))
 
-    def adopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
+    def adopt(self, lease_id: str) -> Lease | None:
         """
         Take a parked lease for this worker.
 
@@ -241,13 +233,13 @@ class Fleet(FleetWorker):
         Raises:
             FleetUnavailableError: No answer in time.
         """
-        request = ForLease(self.deadline(timeout), step="adopt", lease=lease_id)
+        request = ForLease(self.deadline(), step="adopt", lease=lease_id)
         answer: Lease | None = self.ask(request)
         return answer
 
-    async def aadopt(self, lease_id: str, *, timeout: float | None = None) -> Lease | None:
+    async def aadopt(self, lease_id: str) -> Lease | None:
         """Do as `adopt`, and let the event loop go on."""
-        request = ForLease(self.deadline(timeout), step="adopt", lease=lease_id)
+        request = ForLease(self.deadline(), step="adopt", lease=lease_id)
         answer: Lease | None = await self.aask(request)
         return answer
 
@@ -284,12 +276,11 @@ class Fleet(FleetWorker):
         self,
         step: Literal["start", "park"],
         lease: Lease,
-        timeout: float | None,
         seconds: float = 0,
         note: str = "",
     ) -> ForLease:
         return ForLease(
-            self.deadline(timeout),
+            self.deadline(),
             step=step,
             lease=lease.id,
             worker=lease.worker,

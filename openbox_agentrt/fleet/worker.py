@@ -122,9 +122,9 @@ class FleetWorker(ABC):
             return False
         return running.standing.worker.id == worker and not running.standing.outlived()
 
-    def deadline(self, timeout: float | None = None) -> float:
+    def deadline(self) -> float:
         """Say until when a question that is asked now waits."""
-        return time.monotonic() + (self.timeout_seconds if timeout is None else timeout)
+        return time.monotonic() + self.timeout_seconds
 
     def put(self, request: Question) -> None:
         """Ask, and let somebody else wait for the answer."""

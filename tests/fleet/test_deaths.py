@@ -60,12 +60,15 @@ def put_to_sleep(child: subprocess.Popen[str], fleet: Fleet) -> None:
     """Stop a worker at a moment at which it does not hold a file's lock: that would stop everybody."""
     for _ in range(50):
         child.send_signal(signal.SIGSTOP)
+        fleet.timeout_seconds = 1
         try:
-            fleet.reserve(succeed("probe"), timeout=1)
+            fleet.reserve(succeed("probe"))
             return
         except FleetUnavailableError:
             child.send_signal(signal.SIGCONT)
             time.sleep(0.02)
+        finally:
+            fleet.timeout_seconds = 20
     pytest.fail("the worker holds the lock all the time")
 
 

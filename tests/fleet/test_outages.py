@@ -146,11 +146,12 @@ def test_what_ran_otherwise_counts_though_the_server_hangs(server: RedisServer, 
 
 def test_an_emptied_server_is_told_again(server: RedisServer, fleet: Fleet) -> None:
     """Open leases too: they can start, and end."""
+    fleet.timeout_seconds = 20
     for number in range(30):
         lease = granted(fleet, started=False)
         if number == 20:
             server.ask("FLUSHALL")
-        assert fleet.start(lease, timeout=20)
+        assert fleet.start(lease)
         fleet.finish(lease, "commit" if number % 2 else "fail")
 
     assert spent(fleet) == 30
@@ -204,9 +205,11 @@ def total(server: RedisServer) -> bytes:
 
 async def test_a_server_that_hangs_holds_up_no_loop(server: RedisServer, fleet: Fleet) -> None:
     """The loop turns while the question waits, and what the server did about it later is undone."""
-    first = await fleet.areserve(at_most(1), timeout=20)
+    fleet.timeout_seconds = 20
+    first = await fleet.areserve(at_most(1))
     assert first.lease is not None
     fleet.finish(first.lease, "undo", soon=False).result(20)
+    fleet.timeout_seconds = 0.25
     server.stop()
     turns = 0
 
@@ -218,15 +221,16 @@ async def test_a_server_that_hangs_holds_up_no_loop(server: RedisServer, fleet: 
 
     turning = asyncio.create_task(turn())
     with pytest.raises(FleetUnavailableError):
-        await fleet.areserve(at_most(1), timeout=0.25)
+        await fleet.areserve(at_most(1))
     turning.cancel()
     server.go_on()
 
     # It would have been stuck in one turn for a quarter of a second.
     assert turns > 50
+    fleet.timeout_seconds = 2
     for _ in range(200):
         with suppress(FleetUnavailableError):
-            if (await fleet.areserve(at_most(1), timeout=2)).lease is not None:
+            if (await fleet.areserve(at_most(1))).lease is not None:
                 break
         await asyncio.sleep(0.02)
     else:
@@ -236,10 +240,12 @@ async def test_a_server_that_hangs_holds_up_no_loop(server: RedisServer, fleet: 
 def test_an_outage_under_local_counts_here_and_is_told_later(server: RedisServer) -> None:
     """The lease says so, a limit holds within the process, and the store learns of it."""
     with closing(RedisFleet(server.url, on_outage="local")) as fleet:
-        first = fleet.reserve(spend(100, 500), started=True, timeout=20)
+        fleet.timeout_seconds, patience = 20, fleet.timeout_seconds
+        first = fleet.reserve(spend(100, 500), started=True)
         assert first.lease is not None
         assert not first.lease.local
         fleet.finish(first.lease, "commit", soon=False).result(20)
+        fleet.timeout_seconds = patience
         server.kill()
 
         answers = [fleet.reserve(spend(100, 500)).lease for _ in range(7)]
@@ -276,10 +282,11 @@ def test_a_success_during_an_outage_is_found_at_once(server: RedisServer) -> Non
 def test_a_full_server_is_an_outage(server: RedisServer, fleet: Fleet) -> None:
     """Nobody is let through on a count that could not be kept."""
     granted(fleet)
+    fleet.timeout_seconds = 20
     server.ask("CONFIG", "SET", "maxmemory", "1")
 
     with pytest.raises(FleetUnavailableError, match="used memory"):
-        fleet.reserve(spend(), timeout=20)
+        fleet.reserve(spend())
     server.ask("CONFIG", "SET", "maxmemory", "0")
 
     assert granted(fleet).local is False
