@@ -41,6 +41,7 @@ from .rules.components import (
     touched,
     values_needed,
 )
+from .rules.subject import surroundings_of
 from .rules.tool_names import names_of, tools_in
 from .search.engine_machine import Machine
 from .search.explore import Aim, Look, explore
@@ -93,6 +94,7 @@ def analyse(
         every,
         rules.state if isinstance(rules, Rules) else {},
         examples=examples_of(rules, tests) if isinstance(rules, Rules) else Examples(),
+        surroundings=surroundings_of(every),
     )
     findings = list(inspected(every, named, tools, budget))
     work = _Work(subject, budget, tools or ())

@@ -323,7 +323,10 @@ def test_what_is_impossible_whatever_an_open_part_says_is_found() -> None:
     analysis = analyse(rules(*contracts, facts=FACTS))
 
     assert _said(analysis) == {"tool-never-allowed: soon"}
-    assert analysis.undecided == ()
+    # No session shows that it refuses alone: that takes an order that was placed a moment ago.
+    assert analysis.undecided == (
+        f"whether each of sent ever decides, since this is taken either way: {SOON}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -423,3 +426,25 @@ def test_a_text_of_another_kind_is_not_guessed_at(text: str) -> None:
     assert list(read_condition(text, {}).open.values()) == [
         " ".join(t.text for t in tokens_of(text) if t.kind != "blank")
     ]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        'subject.role == "sre"',
+        'subject.team in ["core", "infra"] && has(args.why)',
+        "subject.level >= 3",
+        'now < timestamp("2030-01-01T00:00:00Z")',
+        "now.getHours() >= 9 && now.getHours() < 17",
+        "now.getDayOfWeek() != 0",
+    ],
+)
+def test_what_the_subject_or_the_time_says_is_shown_by_sessions(check: str) -> None:
+    """The subject has the values that it is compared with, and sessions begin before and after times."""
+    assert found(c("requires", "deploy", check), c("at_most_n_times", "deploy", 2)) == set()
+
+
+def test_what_no_subject_shows_is_open() -> None:
+    analysis = analyse(rules(c("requires", "deploy", 'subject.role == "a" && subject.role == "b"')))
+
+    assert any("calls of 'deploy' are ever let through" in what for what in analysis.undecided)

@@ -17,6 +17,7 @@ from ...contracts.declaration import Declaration
 from ..conditions.followed import calls_counted
 from ..rules.analysable import guards_of
 from ..rules.found_values import sources_of
+from ..rules.subject import Surroundings
 from ..search.explore import Explored, row_of, way_to
 from ..search.state import Transition
 from ..search.trace_row import TraceRow
@@ -54,6 +55,7 @@ class Subject:
         state: The state that a session begins with.
         unshown: What the search found, and no session shows.
         examples: What is known to be possible.
+        surroundings: Under which sessions are tried.
     """
 
     contracts: Sequence[Declaration]
@@ -62,6 +64,7 @@ class Subject:
     state: Mapping[str, Any]
     unshown: list[str] = field(default_factory=list)
     examples: Examples = field(default_factory=Examples)
+    surroundings: Sequence[Surroundings] = (Surroundings(),)
 
     def shown(self, rows: Sequence[TraceRow], by: Iterable[int]) -> tuple[TraceRow, ...] | None:
         """Let a session of all contracts show a trace, to whose last row one of some contracts objects."""

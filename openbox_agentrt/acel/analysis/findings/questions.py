@@ -163,7 +163,7 @@ class _Trying:
             if not there and len(others) == 1 and self._is_worth(*others):
                 self._see(*self._rows(found, state, step))
         if there:
-            self._try(*self._rows(found, state, step))
+            self._try_everywhere(found, state, step)
         return self._about in self._shown or bool(self.in_the_way) or self.unshown >= _MOST_UNSHOWN
 
     def _is_worth(self, about: str | int) -> bool:
@@ -180,7 +180,15 @@ class _Trying:
         """Write the way to a step, and let it happen in a session of all contracts."""
         rows, called = way_to(found, state)
         rows.append(TraceRow(kind="end") if step is None else row_of(found.world, step, called, "ok"))
-        return rows, played(rows, self._subject.every, self._subject.state)
+        return rows, played(rows, self._subject.every, self._subject.state, self._subject.surroundings[0])
+
+    def _try_everywhere(self, found: Explored, state: int, step: Transition | None) -> None:
+        """Try something that was found, about other subjects and at other times too where that may help."""
+        rows, done = self._rows(found, state, step)
+        self._try(rows, done)
+        for under in self._subject.surroundings[1:] if 0 < self.unshown <= _MOST_SEEN else ():
+            if self._about not in self._shown:
+                self._see(rows, played(rows, self._subject.every, self._subject.state, under))
 
     def _try(self, rows: Sequence[TraceRow], done: Sequence[TraceRow]) -> None:
         """Take note of what a session shows, or of what stands in the way in it."""

@@ -7,7 +7,7 @@ or that a contract decides, is known only once a session of all contracts goes a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..conditions.followed import open_parts
 from ..search.explore import row_of, way_to
@@ -28,7 +28,7 @@ def unshown_tools(subject: Subject, some: SearchResult) -> Iterator[str]:
         return
     for name in sorted((some.found.allowed & some.found.denied.keys()) - subject.examples.let):
         ways = some.found.let[name]
-        if not any(is_shown(subject, _rows(some, *way), "ok", ()) for way in ways):
+        if not any(is_shown(subject, _rows(some, *way), "ok") for way in ways):
             yield name
 
 
@@ -39,21 +39,21 @@ def unshown_contracts(subject: Subject, some: SearchResult) -> Iterator[int]:
     for own, place in enumerate(some.contracts):
         if subject.contracts[place].mode != "enforce":
             continue
-        names = {name_of(subject.contracts[place])}
-        if names <= subject.examples.decided:
+        if name_of(subject.contracts[place]) in subject.examples.decided:
             continue
-        refusing = [way for blocking, way in some.found.refused.items() if own in blocking]
+        refused = sorted(some.found.refused.items(), key=lambda item: len(item[0]))
+        refusing = [way for blocking, way in refused if own in blocking]
         ends = [state for state, unmet in enumerate(some.found.unmet) if own in unmet]
         ways = [_rows(some, *way) for way in refusing[:_MOST_TRIED]]
         ends_shown = [[*some.trace(state), TraceRow(kind="end")] for state in ends[:_MOST_TRIED]]
         if (ways or ends_shown) and not (
-            any(is_shown(subject, rows, "refused", names) for rows in ways)
-            or any(is_shown(subject, rows, "ok", names) for rows in ends_shown)
+            any(is_shown(subject, rows, "refused", place) for rows in ways)
+            or any(is_shown(subject, rows, "ok", place) for rows in ends_shown)
         ):
             yield place
 
 
-def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str, by: Iterable[str]) -> bool:
+def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str, alone: int | None = None) -> bool:
     """
     Tell whether a session of all contracts goes along with a trace.
 
@@ -63,15 +63,21 @@ def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str, by: Iterable
         subject: The contracts.
         rows: The trace.
         ends: How its last row ends.
-        by: Names of contracts that object to the last row.
+        alone: A contract that objects to the last row, and no other does that would do in its place.
     """
-    done = played(rows, subject.every, subject.state)
-    known = {name_of(contract) for contract in subject.contracts}
     wanted = [*(row.outcome for row in rows[:-1]), ends]
+    sessions = (played(rows, subject.every, subject.state, under) for under in subject.surroundings)
+    return any(_goes_along(subject, done, wanted, alone) for done in sessions)
+
+
+def _goes_along(subject: Subject, done: Sequence[TraceRow], wanted: Sequence[str], alone: int | None) -> bool:
+    known = {name_of(contract) for contract in subject.contracts}
     for row, outcome in zip(done, wanted, strict=True):
         if row.outcome != outcome:
             return not known.issuperset(row.by)
-    return set(by) <= set(done[-1].by)
+    by = [p for p, contract in enumerate(subject.contracts) if name_of(contract) in done[-1].by]
+    others = (other for other in by if other != alone)
+    return alone is None or (alone in by and not any(subject.replaces(o, alone) for o in others))
 
 
 def _is_open(subject: Subject, some: SearchResult) -> bool:

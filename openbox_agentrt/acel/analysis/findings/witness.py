@@ -16,7 +16,7 @@ from ...memory.periodic import span_of
 from ...reservation import Reservation
 from ...session import Session, engine_of
 from ..calls.alphabet import unit_of
-from ..rules.subject import subject_of
+from ..rules.subject import Surroundings, subject_of
 from ..search.trace_row import TraceRow
 from .finding import name_of
 
@@ -24,15 +24,15 @@ __all__ = ("UNSHOWN", "confirmed", "played", "until_refused")
 
 UNSHOWN = "no arguments and facts were found with which a session shows it"
 
-# A Monday, and the first day of a month in most zones, so that a short wait ends no week.
-_START = 1_780_315_200.0
-
 
 class _Player:
     """Let rows happen in a session."""
 
-    def __init__(self, contracts: Sequence[TemporalContract], state: Mapping[str, Any]) -> None:
-        self._clock = SetClock(_START)
+    def __init__(
+        self, contracts: Sequence[TemporalContract], state: Mapping[str, Any], under: Surroundings | None
+    ) -> None:
+        under = Surroundings(dict(subject_of(contracts))) if under is None else under
+        self._clock = SetClock(under.start)
         self._flying: list[tuple[TraceRow, Reservation]] = []
         own = [copy.copy(contract) for contract in contracts]
         self._session = Session(
@@ -40,7 +40,7 @@ class _Player:
             contracts=own,
             clock=self._clock,
             halt_on_violation=False,
-            subject=subject_of(contracts) or None,
+            subject=under.subject or None,
             trace_window=0,
             max_trace=0,
             fleet="alone",
@@ -91,16 +91,25 @@ class _Player:
 
 
 def played(
-    rows: Iterable[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
+    rows: Iterable[TraceRow],
+    contracts: Sequence[TemporalContract],
+    state: Mapping[str, Any],
+    under: Surroundings | None = None,
 ) -> list[TraceRow]:
     """
     Let a trace happen in a new session of all contracts, and tell how each row did.
 
     An amount of nothing is written as the smallest that there is, where that goes as well.
+
+    Args:
+        rows: The trace.
+        contracts: The contracts.
+        state: The state that the session begins with.
+        under: What the session is about, and when it begins.
     """
     rows = list(rows)
     near = _near(rows, contracts)
-    return _best_read(rows, lambda some: _played(some, near, state), near)
+    return _best_read(rows, lambda some: _played(some, near, state, under), near)
 
 
 def confirmed(
@@ -126,16 +135,19 @@ def until_refused(
 
 
 def _played(
-    rows: Sequence[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
+    rows: Sequence[TraceRow],
+    contracts: Sequence[TemporalContract],
+    state: Mapping[str, Any],
+    under: Surroundings | None,
 ) -> list[TraceRow]:
-    player = _Player(contracts, state)
+    player = _Player(contracts, state, under)
     return [player.play(row) for row in rows]
 
 
 def _until_refused(
     rows: Sequence[TraceRow], contracts: Sequence[TemporalContract], state: Mapping[str, Any]
 ) -> list[TraceRow]:
-    player = _Player(contracts, state)
+    player = _Player(contracts, state, None)
     found = []
     for row in rows:
         found.append(player.play(row))
