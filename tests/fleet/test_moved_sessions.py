@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel import Session, at_most_n_times, build_contract, must_precede, never_after, response
+from openbox_agentrt.acel import (
+    Session,
+    at_most_n_times,
+    build_contract,
+    came_from,
+    keeps_out,
+    must_precede,
+    never_after,
+    response,
+)
 from openbox_agentrt.acel.rerun import rerun_files
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
@@ -53,6 +62,28 @@ def test_a_contract_that_was_added_on_the_way_is_remembered(workers: tuple[Fleet
     then = Session(contracts=[*rules, added], fleet=two, durable=True, session_id=name)
 
     assert [then.reserve("b", {"k": value}).allowed for value in "xy"] == [False, True]
+    then.release()
+
+
+def test_values_that_were_found_are_known_after_a_worker_without_their_contract(
+    workers: tuple[Fleet, Fleet],
+) -> None:
+    """They are remembered as digests, under a key that goes along with the session."""
+    source = came_from("pay", "to", sources=[{"tool": "find", "path": "to"}])
+    ban = keeps_out("mail", "text", {"tool": "read", "path": "secret"})
+    name = f"found-{next(_names)}"
+    first = Session(contracts=[source, ban], fleet=workers[0], durable=True, session_id=name)
+    first.call("find", {}, result={"to": "ann"})
+    first.call("read", {}, result={"secret": "s3cr3t-word"})
+    first.release()
+    between = Session(contracts=[at_most_n_times("b", 9)], fleet=workers[1], durable=True, session_id=name)
+    between.call("b", {})
+    between.release()
+
+    then = Session(contracts=[source, ban], fleet=workers[0], durable=True, session_id=name)
+
+    assert [then.reserve("pay", {"to": to}).allowed for to in ("ann", "bob")] == [True, False]
+    assert not then.reserve("mail", {"text": "it is s3cr3t-word"}).allowed
     then.release()
 
 

@@ -40,7 +40,16 @@ class SessionMemory:
         state: The session's state.
     """
 
-    __slots__ = ("_cells", "_clock", "_digests", "_max_keys", "_timeline", "_timelines", "state")
+    __slots__ = (
+        "_cells",
+        "_clock",
+        "_digests",
+        "_has_kept_digests",
+        "_max_keys",
+        "_timeline",
+        "_timelines",
+        "state",
+    )
 
     def __init__(self, state: StateStore, clock: Clock | None, *, max_keys: int) -> None:
         self.state = state
@@ -49,6 +58,7 @@ class SessionMemory:
         self._max_keys = max_keys
         self._cells: dict[tuple[Cell, int], LiveCell] = {}
         self._digests: Digests | None = None
+        self._has_kept_digests = False
         self._timelines: dict[ById, MonotoneClock] | None = None
 
     @property
@@ -62,9 +72,13 @@ class SessionMemory:
 
     @property
     def digest_key(self) -> bytes | None:
-        """Give the key of the digests, if anything is remembered by them."""
-        has_digests = any(cell.kind in _SOURCES for cell, _ in self._cells)
+        """Give the key of the digests, if anything is remembered by them, here or elsewhere."""
+        has_digests = self._has_kept_digests or any(cell.kind in _SOURCES for cell, _ in self._cells)
         return self.digests.key if has_digests else None
+
+    def keep_digest_key(self, key: bytes) -> None:
+        """Go on with a key by which something is remembered, if only for contracts that are not here."""
+        self.digests.key, self._has_kept_digests = key, True
 
     @property
     def timeline(self) -> MonotoneClock:
@@ -104,7 +118,7 @@ class SessionMemory:
 
     def forget(self) -> None:
         """Forget every piece of memory. A call under way still settles what it moved."""
-        self._cells = {}
+        self._cells, self._has_kept_digests = {}, False
 
     @property
     def size(self) -> int:

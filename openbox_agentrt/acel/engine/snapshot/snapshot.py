@@ -131,7 +131,7 @@ def remember(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = Fa
     names = _names(store) if data["since"] or data["violated"] else {}
     _begin_since(store, data["since"], names)
     if "digest_key" in data:
-        store.memory.digests.key = bytes.fromhex(data["digest_key"])
+        store.memory.keep_digest_key(bytes.fromhex(data["digest_key"]))
     cells = cells_of(store)
     unknown = data["cells"].keys() - cells.keys()
     if unknown and not migrate:
