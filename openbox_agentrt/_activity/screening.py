@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .._run.judged_content import Look
 from .._wire.model_input import Element, message_elements
 from ..decision import Verdict
 from ..errors import GovernanceBlockedError, GovernanceUnavailableError
@@ -16,7 +17,6 @@ from .refused_input import concealed_prompt
 from .request import model_request, prompt_request
 
 if TYPE_CHECKING:
-    from .._run.judged_content import Look
     from .._run.state import RunState
     from ..decision import Answer
     from .request import DecisionRequest
@@ -82,12 +82,12 @@ async def judge_input(
     request, looks = _question(run, messages, model, max_output_tokens)
     activity = Activity(run, request)
     await decide(activity)
-    if not all(look.is_same() for look in looks):
+    if not all(map(Look.is_same, looks)):
         # Somebody has changed them since the call before this one, or while they were judged.
         run.judged.rest()
         request, looks = _question(run, messages, model, max_output_tokens)
         await decide_again(activity, request)
-        if not all(look.is_same() for look in looks):
+        if not all(map(Look.is_same, looks)):
             await _refuse_changing(activity)
     _note(activity)
     return activity

@@ -36,17 +36,21 @@ class Look(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         known: How many of the first are known not to be new.
-        changeable: What somebody may change in them.
-        said: What that said, or what was known of it.
+        before: What somebody may change in those, and maybe in some that have become known since.
+        before_said: What it said when they became known.
+        new: What somebody may change in the others.
+        new_said: What that said.
     """
 
     known: int
-    changeable: tuple[Any, ...]
-    said: bytes
+    before: list[Any]
+    before_said: bytes
+    new: tuple[Any, ...]
+    new_said: bytes
 
     def is_same(self) -> bool:
         """Tell whether they say that now."""
-        return not self.changeable or saying(self.changeable) == self.said
+        return saying(self.before).startswith(self.before_said) and saying(self.new) == self.new_said
 
 
 class JudgedContent:
@@ -63,8 +67,9 @@ class JudgedContent:
     def __init__(self) -> None:
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._messages: OrderedDict[int, tuple[Any, bytes]] = OrderedDict()
-        self._prefix: tuple[Any, ...] = ()
-        self._changeable: tuple[Any, ...] = ()
+        # Both only grow, or are replaced: to copy them with each call would touch all that is in them.
+        self._prefix: list[Any] = []
+        self._changeable: list[Any] = []
         self._said = b""
         self._prompt = ""
         self._asked: str | None = None
@@ -97,12 +102,12 @@ class JudgedContent:
         if len(messages) < len(prefix) or not all(map(is_, prefix, messages)):
             return self._look_at_all(messages)
         new = _changeable_in(messages[len(prefix) :])
-        return Look(len(prefix), (*self._changeable, *new), self._said + saying(new))
+        return Look(len(prefix), self._changeable, self._said, new, saying(new))
 
     @staticmethod
     def _look_at_all(messages: Sequence[Any]) -> Look:
-        changeable = _changeable_in(messages)
-        return Look(0, changeable, saying(changeable))
+        new = _changeable_in(messages)
+        return Look(0, [], b"", new, saying(new))
 
     def last_user_text(self, messages: Sequence[Any], look: Look | None = None) -> str:
         """Give the text of the last user message, and read only what is new for it."""
@@ -148,21 +153,18 @@ class JudgedContent:
     def rest(self) -> None:
         """Let go of the messages; what they said stays known."""
         self._messages.clear()
-        self._prefix = self._changeable = ()
-        self._said = b""
+        self._prefix, self._changeable, self._said = [], [], b""
 
     def _lengthen(self, look: Look, held: tuple[Any, ...], *, whole: bool) -> None:
         """Have `held`, all that was looked at or the first of it, follow those that are not new."""
         if not look.known or "user" in map(_ROLE, held):
             self._prompt = last_user_text(held)
-        before = self._prefix if look.known else ()
-        self._prefix = (*before, *held)
-        if whole:
-            self._changeable, self._said = look.changeable, look.said
-        elif held or not look.known:
-            changeable = _changeable_in(held)
-            self._changeable = (*self._changeable, *changeable) if look.known else changeable
-            self._said = self._said + saying(changeable) if look.known else saying(changeable)
+        if not look.known:
+            self._prefix, self._changeable, self._said = [], [], b""
+        new = look.new if whole else _changeable_in(held)
+        self._prefix += held
+        self._changeable += new
+        self._said += look.new_said if whole else saying(new)
 
     def _new_in(self, message: Any) -> dict[bytes, Element]:
         """Give what a message says that Core has not been shown, by its hash."""

@@ -56,6 +56,7 @@ SMALL: Final = 1_024
 """Bytes of a text that is never cut."""
 
 _PLAIN_DEPTH: Final = 16
+_FEW: Final = 16
 _NODE_BYTES: Final = 2
 _MOST_BYTES_OF_A_CHARACTER: Final = 4
 _WHOLE: Final = 2**63 - 1
@@ -137,7 +138,8 @@ def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
         raise _NotPlainError
     if _FLAT.issuperset(map(type, inside)):
         # A text that stands there many times is not written out only to be measured.
-        size = longest if sum(map(getsizeof, inside)) > left[0] else len(_PACKER.encode(copy))
+        too_much = len(copy) > _FEW and sum(map(getsizeof, inside)) > left[0]
+        size = longest if too_much else len(_PACKER.encode(copy))
         left[0] -= size + _NODE_BYTES * len(copy)
         if left[0] <= 0 or size >= longest:
             raise _NotPlainError

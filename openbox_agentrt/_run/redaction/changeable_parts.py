@@ -8,6 +8,7 @@ the message said then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +31,7 @@ def changeable_in(message: Any) -> tuple[Any, ...]:
     return tuple(held)
 
 
-def saying(data: tuple[Any, ...]) -> bytes:
+def saying(data: Sequence[Any]) -> bytes:
     """
     Write down what data says, to be compared later. Never raises.
 
