@@ -17,7 +17,7 @@ from .parked import Parked
 
 __all__ = ("JudgedSession", "JudgedSessions")
 
-MOST_OPEN = 2000
+MOST_OPEN = 300
 """So many sessions are kept in memory; the others wait in a file."""
 
 
