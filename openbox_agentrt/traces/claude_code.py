@@ -24,8 +24,11 @@ def is_claude_code(first: Any) -> bool:
     """Tell whether the first value of a file is of this kind."""
     if not isinstance(first, dict):
         return False
-    return first.get("type") in _TYPES and not first.keys().isdisjoint(
-        ("uuid", "leafUuid", "sessionId", "messageId")
+    kind = first.get("type")
+    return (
+        isinstance(kind, str)
+        and kind in _TYPES
+        and not first.keys().isdisjoint(("uuid", "leafUuid", "sessionId", "messageId"))
     )
 
 
@@ -37,7 +40,7 @@ def read_claude_code(source: RecordedFile) -> Iterator[TraceEvent]:
         if not isinstance(line, dict):
             source.unread["a line that is no object"] += 1
             continue
-        if line.get("type") not in ("user", "assistant") or "uuid" not in line:
+        if line.get("type") not in ("user", "assistant") or not isinstance(line.get("uuid"), str):
             continue
         went_on = turns.take(line)
         if went_on is None:
@@ -76,20 +79,21 @@ class _Turns:
     """
 
     def __init__(self, source: RecordedFile) -> None:
-        self._turn_of: dict[Any, Any] = {}
-        before: dict[Any, Any] = {}
-        last = None
+        self._turn_of: dict[str, str | None] = {}
+        before: dict[str, str | None] = {}
+        last: str | None = None
         for _, line in RecordedFile(source.path, Counter()).objects():
             uuid = line.get("uuid") if isinstance(line, dict) else None
-            if uuid is None or line.get("isSidechain") is True or uuid in self._turn_of:
+            if not isinstance(uuid, str) or line.get("isSidechain") is True or uuid in self._turn_of:
                 continue
             # Where the conversation was made shorter, the line before says which one is really above.
-            above = self._turn_of.get(line.get("parentUuid") or line.get("logicalParentUuid"))
+            parent = line.get("parentUuid") or line.get("logicalParentUuid")
+            above = self._turn_of.get(parent) if isinstance(parent, str) else None
             if _is_prompt(line):
                 before[uuid] = above
                 above = uuid
             last = self._turn_of[uuid] = above
-        self._live: set[Any] = {None}
+        self._live: set[str | None] = {None}
         while last is not None:
             self._live.add(last)
             last = before[last]

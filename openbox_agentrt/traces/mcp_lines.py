@@ -92,7 +92,9 @@ class _Connections:
 def _take(
     source: RecordedFile, pairs: Pairing, connections: _Connections, number: int, line: _Line
 ) -> Iterator[TraceEvent]:
-    message, method = line.message, line.message.get("method")
+    message = line.message
+    # What is no text is a method that nobody knows.
+    method = str(message["method"]) if message.get("method") is not None else None
     if method == "tools/call":
         params = message.get("params")
         params = params if isinstance(params, dict) else {}

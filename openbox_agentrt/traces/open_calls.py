@@ -23,7 +23,8 @@ class OpenCalls:
 
     def __init__(self, unread: Counter[str]) -> None:
         self._unread = unread
-        self._open: dict[object, Began] = {}
+        # An id is any JSON, by its text: 1 and "1" are two.
+        self._open: dict[str, Began] = {}
 
     def add(self, id: object, call: Began) -> Iterator[Began | Ended]:
         """
@@ -32,9 +33,10 @@ class OpenCalls:
         Where one with its id is under way, nobody can say to which of them an end belongs, so both end as
         unknown; one that says the same is the same, written twice.
         """
-        other = self._open.get(id)
+        name = repr(id)
+        other = self._open.get(name)
         if other is None:
-            self._open[id] = call
+            self._open[name] = call
             yield call
             if len(self._open) > MOST_OPEN:
                 self._unread["calls whose end was not waited for any longer"] += 1
@@ -43,16 +45,16 @@ class OpenCalls:
         self._unread["an id that stands twice"] += 1
         if (other.tool, other.args) == (call.tool, call.args):
             return
-        yield _unknown(self._open.pop(id))
+        yield _unknown(self._open.pop(name))
         yield call
         yield _unknown(call)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._open
+        return repr(id) in self._open
 
     def pop(self, id: object) -> Began | None:
         """Take the call out that ends; None where there is none."""
-        return self._open.pop(id, None)
+        return self._open.pop(repr(id), None)
 
     def rest(self) -> Iterator[Ended]:
         """End the calls that have no end: nobody knows what became of them."""

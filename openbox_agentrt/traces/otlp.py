@@ -114,7 +114,7 @@ def _spans(source: RecordedFile) -> Iterator[_Span]:
 
 
 def _call(source: RecordedFile, number: int, span: Mapping[str, Any]) -> _Span | None:
-    known = {item.get("key"): _value(item.get("value")) for item in _list(span, "attributes")}
+    known = _named(_list(span, "attributes"))
     names = next((names for names in _CONVENTIONS if known.get(names.kind) == names.is_tool), None)
     if names is None:
         return None
@@ -151,18 +151,27 @@ def _value(value: Any) -> Any:
     kind, held = next(iter(value.items()))
     match kind:
         case "intValue" | "int_value":
-            return int(held)
+            return _whole(held)
         case "arrayValue" | "array_value":
-            return [_value(item) for item in held.get("values", ())]
+            return [_value(item) for item in _list(held, "values")]
         case "kvlistValue" | "kvlist_value":
-            return {item.get("key"): _value(item.get("value")) for item in held.get("values", ())}
+            return _named(_list(held, "values"))
     return held
 
 
+def _named(items: list[Any]) -> dict[str, Any]:
+    return {str(item.get("key")): _value(item.get("value")) for item in items}
+
+
 def _time(span: Mapping[str, Any], *names: str) -> int | None:
-    held = next((span[name] for name in names if name in span), None)
+    at = _whole(next((span[name] for name in names if name in span), None))
+    return at if at is not None and at > 0 else None
+
+
+def _whole(held: Any) -> int | None:
+    """Read a whole number, which is a text in this JSON; None for anything else."""
     try:
-        return int(held) if isinstance(held, str | int) and int(held) > 0 else None
+        return int(held) if isinstance(held, str | int) else None
     except ValueError:
         return None
 

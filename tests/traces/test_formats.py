@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -494,3 +495,52 @@ def test_what_a_client_answers_its_mcp_server_is_no_result(tmp_path: Path) -> No
         mcp_answer(1, "paid"),
     )
     assert story(read(path)[0])[1] == ("pay", "ok", {"content": [{"type": "text", "text": "paid"}]})
+
+
+ODD: list[Any] = [None, 1e400, [], {}, "\ud800", "9" * 5000]
+
+
+def odd_ones(value: Any) -> Iterator[Any]:
+    """Give a value with something else in each place of it, one after the other."""
+    yield from ODD
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for place, part in parts:
+        for odd in odd_ones(part):
+            changed = value.copy()
+            changed[place] = odd
+            yield changed
+
+
+TAKEN: dict[str, list[Any]] = {
+    "rows": [{"event": "began", "call": "1", "tool": "pay", "args": {"n": 1}, "ts": 1.0, "session_id": "s"}],
+    "mcp": [
+        {"time": 1, "headers": {"Mcp-Session-Id": "s"}, "message": mcp_call(1, "pay")},
+        mcp_answer(1, ""),
+    ],
+    "openai": [
+        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "pay", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "1", "content": "paid"},
+    ],
+    "claude-code": [
+        line("a", None, "user", {"type": "text", "text": "hi"}),
+        line("b", "a", "assistant", {"type": "tool_use", "id": "t", "name": "pay", "input": {}}),
+        line("c", "b", "user", {"type": "tool_result", "tool_use_id": "t", "content": "paid"}),
+    ],
+    "otlp": spans({"start": 1, "end": 2, "attributes": gen_ai("pay", more=1)}),
+}
+
+
+@pytest.mark.parametrize("format", TAKEN)
+def test_whatever_stands_anywhere_is_read_or_counted(format: str, tmp_path: Path) -> None:
+    """A log holds what others wrote: nothing in it is an error of ours, and each call has one end."""
+    for number, one in enumerate(TAKEN[format]):
+        for odd in odd_ones(one):
+            lines = [*TAKEN[format][:number], odd, *TAKEN[format][number + 1 :]]
+            path = written(tmp_path / "odd.jsonl", *lines)
+            try:
+                events, _ = read(path, format=format)
+            except TraceSourceError:
+                continue
+            begun = [event for event in events if isinstance(event, Began)]
+            assert {id(e.call) for e in events if isinstance(e, Ended)} == set(map(id, begun))
+            assert len(events) == 2 * len(begun)
