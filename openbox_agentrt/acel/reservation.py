@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
         def lose(self, call: Reservation, /) -> None: ...
 
-        def drop(self, call: Reservation, /) -> None: ...
+        def drop(self, call: Reservation, /, *, ran: bool = True) -> None: ...
 
 
 class ReservationError(RuntimeError):
@@ -69,6 +69,7 @@ class Reservation(PlannedCall):
         violations: Every broken contract, those that only watch included.
         faults: What could not be evaluated, though it did not stop the call.
         error: Type of the error that it was aborted with.
+        waits: Whether its work begins later: if it is dropped until then, it never ran.
     """
 
     __slots__ = ("_claim", "_engine")
@@ -78,6 +79,7 @@ class Reservation(PlannedCall):
     violations: tuple[Violation, ...] = ()
     faults: tuple[str, ...] = ()
     error: str | None = None
+    waits: bool = False
 
     def __init__(self, engine: Settles, tool: str, args: dict[str, Any], plan: Plan) -> None:
         # As the two above it do: one step for each call, not three.
@@ -245,6 +247,16 @@ class Reservation(PlannedCall):
         self._claim_with({"args": args, "measured": measured})
         self._engine.lose(self)
 
+    def forgo(self) -> None:
+        """
+        Take note that the call never ran. Unlike `abort`, a finalizer may call it at any point.
+
+        Raises:
+            ReservationError: It was used before, or was refused.
+        """
+        self.claim()
+        self._engine.drop(self, ran=False)
+
     def claim(self) -> None:
         """Use the reservation up. Whoever does has to settle it."""
         try:
@@ -274,7 +286,9 @@ class Reservation(PlannedCall):
 
     def __del__(self) -> None:
         if self._claim and self.admitted and self.step:
-            self._engine.drop(self)
+            # Of what is dropped together, another one's finalizer may run later.
+            self._claim.clear()
+            self._engine.drop(self, ran=not self.waits)
 
     def __repr__(self) -> str:
         state = "refused" if not self.allowed else "finished" if self.finished else "open"

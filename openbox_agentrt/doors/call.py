@@ -9,6 +9,7 @@ lock is held while one runs.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -122,11 +123,13 @@ class GovernedCall:
         if type(result) in _AT_ONCE:
             return self._ended(reservation, result)
         if inspect.isawaitable(result):
-            ended = self._finish(reservation, lambda _: self._begun(result))
-            # What runs by itself ends whether or not anybody waits for it.
-            return result.get_loop().create_task(ended) if isinstance(result, asyncio.Future) else ended
+            ended = self._begun(result, self._ending(reservation, result))
+            if isinstance(result, asyncio.Future):
+                # What runs by itself ends whether or not anybody waits for it.
+                return result.get_loop().create_task(ended)
+            return ended
         if has_yet_to_run(result):
-            return when_it_has_run(result, _Ending(self, reservation))
+            return when_it_has_run(result, self._ending(reservation, result))
         return self._ended(reservation, result)
 
     async def arun(self, work: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> Any:
@@ -149,15 +152,24 @@ class GovernedCall:
             return self._refused(reservation)
         return await self._finish(reservation, work)
 
-    async def _begun(self, waiting: Awaitable[Any]) -> Any:
+    def _ending(self, reservation: Reservation, result: Any) -> _Ending:
+        # A future runs by itself.
+        reservation.waits = not isinstance(result, asyncio.Future | concurrent.futures.Future)
+        return _Ending(self, reservation)
+
+    async def _begun(self, waiting: Awaitable[Any], ending: _Ending) -> Any:
         """Await what a call returned, unless its arguments were changed meanwhile."""
         try:
-            self._begins()
+            ending.begin()
         except ChangedArgumentsError:
             if inspect.iscoroutine(waiting):
                 waiting.close()
             raise
-        return await waiting
+
+        async def work(_: Mapping[str, Any]) -> Any:
+            return await waiting
+
+        return await self._finish(ending.reservation, work)
 
     def _begins(self) -> None:
         if self.check is not None:
@@ -172,7 +184,7 @@ class GovernedCall:
             self._failed(reservation, error)
             raise
         if has_yet_to_run(result):
-            return when_it_has_run(result, _Ending(self, reservation))
+            return when_it_has_run(result, self._ending(reservation, result))
         return await self._aended(reservation, result)
 
     async def _judged_by_core(
@@ -300,6 +312,7 @@ class _Ending:
             self.dropped()
             raise
         self.began = True
+        self.reservation.waits = False
 
     def done(self, result: Any) -> Any:
         self.ended = True
@@ -318,7 +331,9 @@ class _Ending:
         # What began and was dropped is settled by its reservation: nobody saw it end.
         if not self.began and not self.ended:
             self.ended = True
-            self.reservation.abort(ran=False)
+            if not self.reservation.finished:
+                # Not by `abort`: whoever drops something may be in the middle of anything.
+                self.reservation.forgo()
 
 
 async def _may_still_run(reservation: Reservation) -> bool:

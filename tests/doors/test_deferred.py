@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 import functools
 import gc
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from openbox_agentrt.acel import ContractViolation, Session, at_most_n_times, must_precede
+from openbox_agentrt.acel import ContractViolation, Session, Verdict, at_most_n_times, must_precede
+from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.doors.arguments import ChangedArgumentsError
 from openbox_agentrt.doors.callables import guard
 
@@ -176,6 +178,47 @@ async def test_what_is_dropped_before_it_began_has_not_happened(kind: str) -> No
 
     assert not body.ran
     assert not counts(session)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("closes", [True, False])
+async def test_an_awaitable_that_nobody_awaits_has_not_happened(closes: bool) -> None:
+    """A plain function that gives one has been called, and its work has not begun."""
+    session, body = make_session(), Body()
+    made: Any = guard(session, "work", lambda: body.coroutine())()
+    if closes:
+        made.close()
+    del made
+    gc.collect()
+
+    assert not body.ran
+    assert not counts(session)
+
+
+class Collecting(TemporalContract):
+    """Have all that is garbage finalized while a call is judged, as may happen at any time."""
+
+    def _step(self, tool: str, args: Any) -> Verdict:
+        gc.collect()
+        return Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", LAZY)
+def test_what_is_dropped_while_another_call_is_judged(kind: str) -> None:
+    """Nothing waits for itself, and what is dropped in a circle is settled once."""
+    session = Session(contracts=[Collecting("collecting"), at_most_n_times("work", 1)])
+    made = guard(session, "work", getattr(Body(), kind))()
+    made.circle = made
+    del made
+    told: list[bool] = []
+    judging = threading.Thread(target=lambda: told.append(session.reserve("other").allowed), daemon=True)
+    judging.start()
+    judging.join(60)
+
+    assert told == [True]
+    assert not counts(session)
+    gc.collect()
+    assert session.in_flight == 0
 
 
 @pytest.mark.parametrize("kind", ["rows", "arows"])

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..record.records import Meter, Records
     from ..record.trace import Trace
     from ..store.session_store import SessionStore
+    from ..store.settling_as_ran import End
     from .session_gate import SessionGate
 
 
@@ -140,14 +141,15 @@ class Settlement:
         self._report_late(call, self.store.lose(call), None)
         self._finish(call, "lose")
 
-    def drop(self, call: Reservation) -> None:
-        """Settle a call that was dropped. May be called by a finalizer at any point."""
-        self.store.drop(call)
+    def drop(self, call: Reservation, *, ran: bool = True) -> None:
+        """Settle a call that was dropped, and may have `ran`. May be called by a finalizer at any point."""
+        how: End = "lose" if ran else "undo"
+        self.store.drop(call, how)
         if self._kept is not None:
             self._kept.moved(call)
         if call.lease is not None and call.lease.process == os.getpid():
             # Else what was dropped is the copy that a fork made: the call goes on where it was reserved.
-            self._finish(call, "lose")
+            self._finish(call, how, quietly=True)
 
     def check(self, call: Reservation, spec: ToolSpec, result: Any) -> Violation | None:
         """Check a result, and let it become state unless it is unsound. Returns why it is."""
@@ -178,12 +180,12 @@ class Settlement:
         if self._kept is not None:
             self._kept.changed()
 
-    def _finish(self, call: Reservation, how: How) -> None:
+    def _finish(self, call: Reservation, how: How, *, quietly: bool = False) -> None:
         if self._kept is not None:
             self._kept.moved(call)
         if call.plan.fleet and self._fleet is not None:
             # What is dropped may be in the middle of anything, so nothing comes back of it.
-            tell = None if how == "lose" else partial(self._report_end, call)
+            tell = None if quietly or how == "lose" else partial(self._report_end, call)
             self._fleet.finish(call, how, tell)
 
     def _report_end(self, call: Reservation, breaches: list[Breach]) -> None:

@@ -77,7 +77,7 @@ class CallStore:
         self._halts = halts
         # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
         # atomic; whoever takes the lock next settles what is in it.
-        self._dropped: list[PlannedCall] = []
+        self._dropped: list[tuple[PlannedCall, End]] = []
         # As those, what each call has moved that has succeeded, where only tallies learn of it.
         self._landed: list[tuple[Tally, ...]] = []
 
@@ -239,9 +239,9 @@ class CallStore:
         """
         return self._settle(call, "lose", at)
 
-    def drop(self, call: PlannedCall) -> None:
-        """Settle a call as lost when the lock is taken next. A finalizer may call it at any point."""
-        self._dropped.append(call)
+    def drop(self, call: PlannedCall, end: End = "lose") -> None:
+        """Settle a call when the lock is taken next. A finalizer may call it at any point."""
+        self._dropped.append((call, end))
 
     def skip(self, call: PlannedCall) -> None:
         """Give a step to a recorded call that never ran, and nothing else."""
@@ -375,9 +375,9 @@ class CallStore:
     def _settle_dropped(self, timeline: Timeline) -> None:
         waiting = []
         while self._dropped:
-            call = self._dropped.pop()
+            call, end = self._dropped.pop()
             if covers(timeline, read_at_end(call)):
-                self._end(call, call.ran, "lose")
+                self._end(call, None if end == "undo" else call.ran, end)
             else:
-                waiting.append(call)
+                waiting.append((call, end))
         self._dropped += waiting
