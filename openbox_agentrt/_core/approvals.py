@@ -22,6 +22,7 @@ from openbox_core.errors import OpenBoxAuthError
 from .._plain.strict_json import JsonError
 from .._plain.times import utc_now
 from .._plain.words import word
+from .._wire.payloads import safe_text
 from ..errors import (
     ApprovalExpiredError,
     ApprovalRejectedError,
@@ -133,7 +134,8 @@ def parse_poll(raw: object, *, now: datetime) -> PollAnswer:
 
 def _text_in(raw: Mapping[str, Any], name: str) -> str | None:
     value = raw.get(name)
-    return value if isinstance(value, str) and value.strip() else None
+    # In whole characters: it becomes the message of an error, which somebody prints.
+    return safe_text(value) if isinstance(value, str) and value.strip() else None
 
 
 def _says_expired(raw: Mapping[str, Any]) -> bool:

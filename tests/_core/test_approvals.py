@@ -106,6 +106,16 @@ def wired(to: Connecting, clock: ManualClock) -> Callable[..., CoreGate]:
     return make  # type: ignore[return-value]  # a pair, unpacked by every test
 
 
+@pytest.mark.parametrize("name", ["reason", "decided_by", "halted"])
+def test_what_is_said_of_a_decision_can_be_printed(name: str) -> None:
+    """JSON may hold half a character, and the text becomes the message of an error."""
+    answer = parse_poll({"action": "block", name: "no \ud800"}, now=NOW)
+
+    told = answer.decided_by if name == "decided_by" else answer.reason
+    assert told is not None
+    assert told.encode().startswith(b"no ")
+
+
 async def test_it_returns_when_a_person_says_yes(wired: Any, clock: ManualClock) -> None:
     """Polled at the interval by the three ids, whether or not there is an approval id."""
     gate, core = wired(
