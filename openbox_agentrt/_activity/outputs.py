@@ -73,7 +73,8 @@ def _shown(activity: Activity, output: Any, answer: Answer | None) -> Any:
         return _withheld(activity, "core could be shown only a part of the output", answer)
     elif answer.guardrails is not None and answer.guardrails.redacted_input is not MISSING:
         try:
-            output = redacted_output(output, answer.guardrails.redacted_input)
+            redacted, max_bytes = answer.guardrails.redacted_input, options.max_payload_bytes
+            output = redacted_output(output, redacted, max_bytes=max_bytes)
         except GovernanceUnavailableError as error:
             # Fail-closed for the output: Core said that it must not be seen as it is.
             return _withheld(activity, error.reason, answer)

@@ -536,6 +536,25 @@ def says_no(event: Mapping[str, Any]) -> Any:
     return {"input_type": "activity_output", "validation_passed": True, "redacted_input": clean}
 
 
+async def test_a_large_output_that_core_saw_whole_is_redacted(make_stage: Any, kit: Any) -> None:
+    """A higher cap holds for what takes an output's place as well."""
+    long = "x" * 1_100_000
+
+    def hides(event: Mapping[str, Any]) -> Any:
+        if event["event_type"] != "ActivityCompleted" or event["activity_type"] != "look":
+            return None
+        clean = event["activity_output"].replace(SECRET, "[hidden]")
+        return {"input_type": "activity_output", "validation_passed": True, "redacted_input": clean}
+
+    stage = await make_stage(core=LocalCore(guardrails=hides), outputs="enforce", max_payload_bytes=2_000_000)
+
+    async with stage.governance.run_scope():
+        registry = stage.governance.wrap_tool_registry(kit.registry({"look": lambda: long + SECRET}))
+        seen = await registry.execute(kit.call("look"))
+
+    assert seen == f"{long}[hidden]"
+
+
 @pytest.mark.parametrize("repairs", [0, 1])
 @pytest.mark.parametrize(
     ("core", "said"),
