@@ -17,6 +17,7 @@ _NODE: Final = 40
 # What a mark without a beginning weighs.
 _MARK: Final = 300
 _START: Final = 256
+_LONGEST: Final = 1_000
 
 
 def weight(value: Json) -> int:
@@ -51,9 +52,9 @@ def bounded(value: Json, room: int) -> Json:
     return type(value)(parts) if isinstance(value, dict) else list(parts.values())
 
 
-def short_text(text: str, most: int = 1_000) -> str:
+def short_text(text: str) -> str:
     """Cut a text that has to stay one."""
-    if len(text) <= most:
+    if len(text) <= _LONGEST:
         return text
     digest = text_digest(text)
     return f"{text[:_START]}[cut: {len(text)} characters, sha256 {digest}]"

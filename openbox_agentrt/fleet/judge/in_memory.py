@@ -175,7 +175,7 @@ class MemoryLine:
     A store in this process, locked for one batch of steps at a time.
 
     Args:
-        tables: The rows, which several lines may share.
+        tables: The rows.
         clock: The time in microseconds.
     """
 
@@ -183,11 +183,10 @@ class MemoryLine:
         self,
         tables: MemoryTables | None = None,
         *,
-        lock: threading.Lock | None = None,
         clock: Callable[[], int] = wall_clock,
     ) -> None:
         self._tables = MemoryTables() if tables is None else tables
-        self._lock = threading.Lock() if lock is None else lock
+        self._lock = threading.Lock()
         self._clock = clock
 
     def run(self, steps: Sequence[Step]) -> list[StepAnswer]:

@@ -12,7 +12,6 @@ Whoever runs calls, a door or a loop, ends them here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     from ...events import Outcome
     from ...reservation import Reservation, ToldAtEnd
     from ...violations import Violation
-
-
-def _always(error: BaseException) -> bool:
-    return True
 
 
 class running:
@@ -34,18 +29,13 @@ class running:
     to be concluded.
 
     Args:
-        reservation: The call, which was let through.
-        may_have_run: Whether an error leaves it open that something was done. If so the call stays counted
-            where it limits; if not, it has not happened.
+        reservation: The call, which was let through. It stays counted where it limits.
     """
 
-    __slots__ = ("_may_have_run", "_reservation")
+    __slots__ = ("_reservation",)
 
-    def __init__(
-        self, reservation: Reservation, *, may_have_run: Callable[[BaseException], bool] = _always
-    ) -> None:
+    def __init__(self, reservation: Reservation) -> None:
         self._reservation = reservation
-        self._may_have_run = may_have_run
 
     def __enter__(self) -> None:
         """Take note of nothing yet: a call that was reserved is under way."""
@@ -54,7 +44,7 @@ class running:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         if error is not None:
-            self._reservation.abort(error, ran=self._may_have_run(error))
+            self._reservation.abort(error, ran=True)
 
 
 def conclude(
