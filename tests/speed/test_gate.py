@@ -66,7 +66,7 @@ MOST_STEPS = {
     "in total": 580,
     "in a window": 590,
     "by the end": 460,
-    "by a pattern": 670,
+    "by a pattern": 640,
     "for each account": 1_090,
 }
 """Instructions of a call that is reserved and committed under one contract, and three in a hundred more."""

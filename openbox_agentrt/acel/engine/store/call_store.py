@@ -202,11 +202,15 @@ class CallStore:
 
         Nobody can tell the difference: whoever wants to know how things stand takes the lock.
         """
-        plan = call.plan
-        if not plan.lands or call.special or (call.extra is not None and call.tickets):
+        counts = call.plan.counts
+        if call.extra is not None:
+            if call.extra.movers:
+                return self.commit(call, result)
+            counts = (*counts, *call.extra.counts)
+        if call.special or not call.plan.lands:
             return self.commit(call, result)
         # Its tallies, and not the call, which would hold the session that holds it.
-        self._landed.append(() if call.early else plan.counts)
+        self._landed.append(() if call.early else counts)
         return None
 
     def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
