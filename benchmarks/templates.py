@@ -79,6 +79,8 @@ def measure(quick: bool) -> Table:
         notes=(
             "Reserve and commit, and the same session called as programs of acel-core call it."
             " Sessions keep the last 1,000 calls; acel-core keeps all."
+            " The mean of ours is about a fifth above the median, since 256 calls are hashed at once and old"
+            " rows are freed; that of acel-core, which frees none, about a seventh."
         ),
     )
 
