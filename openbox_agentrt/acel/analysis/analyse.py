@@ -54,6 +54,7 @@ MAX_STATES = 200_000
 # So many contracts that remember something are searched together before one is asked after the other.
 _FEW = 6
 _MOST_STATES = 3_000
+_QUICK_SHARES = 6
 _SHARES = 8
 _LET_THROUGH = "whether calls of {} are ever let through"
 _DECIDES = "whether each of {} ever decides"
@@ -190,7 +191,7 @@ class _Work:
         lasting = sum(remembers(contracts[place]) for place in component.contracts)
         because = ""
         if lasting <= _FEW:
-            some = self._explored(component, component.contracts, budget.part(2).at_most(_MOST_STATES))
+            some = self._explored(component, component.contracts, budget.part(4).at_most(_MOST_STATES))
             yield some
             if some.whole:
                 self._ends.append(some)
@@ -205,12 +206,15 @@ class _Work:
         tools: list[str] = [name for name in component.names if self._names[name]]
         places: list[int] = list(component.contracts)
         # What takes long is asked once more when all that does not was.
-        for _ in range(2):
+        for quick in (True, False):
             asked = [
                 *((name, partial(self._questions.is_let_through, name)) for name in tools),
                 *((place, partial(self._questions.decides, place)) for place in places),
             ]
-            answers = {about: ask(budget.part(len(asked) - n)) for n, (about, ask) in enumerate(asked)}
+            answers = {
+                about: ask(budget.part(_QUICK_SHARES if quick else len(asked) - n), quick=quick)
+                for n, (about, ask) in enumerate(asked)
+            }
             yield from (answer.found for answer in answers.values() if answer.found is not None)
             tools = [name for name in tools if answers[name].possible is None]
             places = [place for place in places if answers[place].possible is None]

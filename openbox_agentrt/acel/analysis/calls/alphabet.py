@@ -92,7 +92,7 @@ def alphabet_of(
     domains = domains_of(contracts, amounts, few=few)
     # Of a call that is under way, only that it fails is tried, and not what it tells later.
     telling = {tool for fact in facts_in(contracts) for tool in fact.tools}
-    made.whole = domains.whole and made.flying.isdisjoint(telling)
+    made.whole = domains.whole and not few and made.flying.isdisjoint(telling)
     _add_found(made, contracts)
     _add_subject(made)
     for name in names:

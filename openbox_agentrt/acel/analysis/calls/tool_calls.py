@@ -153,7 +153,8 @@ class ToolCalls:
         parts = list(dict.fromkeys(name for asked in self._asked() for name in asked.open))
         self.whole = self.whole and len(parts) <= _MAX_PARTS
         # Whether such a part holds, does not, or cannot be told.
-        chosen = itertools.product((True, False, None), repeat=min(len(parts), _MAX_PARTS))
+        either = (True, False) if self._domains.few else (True, False, None)
+        chosen = itertools.product(either, repeat=min(len(parts), _MAX_PARTS))
         answered = [
             tuple((name, answer) for name, answer in zip(parts, of, strict=False) if answer is not None)
             for of in chosen

@@ -103,6 +103,7 @@ class Domains:
 
     Attributes:
         whole: Whether the values of those show every answer.
+        few: See above.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Domains:
         few: bool = False,
     ) -> None:
         self.whole = True
-        self._few = few
+        self.few = few
         self._tried: dict[ReadPlace, list[Any]] = {}
         self._texts: dict[ReadPlace, bool] = {}
         for together in _joined(links):
@@ -143,7 +144,7 @@ class Domains:
         # By which is more, every argument of a call below, between and above what was told.
         count = told + (told + 1) * given if ordered or _has_numbers(every) else len(together)
         self.whole = self.whole and count <= _MOST_APART and not every.parts and not every.sizes
-        if self._few and count > 1:
+        if self.few and count > 1:
             count, self.whole = 1 if _has_numbers(every) else 2, False
         tried = every.apart(min(count, _MOST_APART), ordered=ordered)
         texts = not ordered and every.are_texts

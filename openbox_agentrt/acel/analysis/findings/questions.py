@@ -27,6 +27,7 @@ __all__ = ("Possibility", "Questions")
 
 _MOST_STATES = 5_000
 _MOST_UNSHOWN = 20
+_FEW_UNSHOWN = 3
 _MOST_SEEN = 4
 _FAR = 1_000
 
@@ -69,17 +70,17 @@ class Questions:
         decided = (places for name, places in self._named.items() if name in subject.examples.decided)
         self._shown: set[str | int] = {*subject.examples.let, *itertools.chain.from_iterable(decided)}
 
-    def is_let_through(self, tool: str, budget: Budget) -> Possibility:
-        """Ask whether a call of a tool is ever let through."""
+    def is_let_through(self, tool: str, budget: Budget, *, quick: bool = False) -> Possibility:
+        """Ask whether a call of a tool is ever let through; if `quick`, only by going straight for it."""
         aim = Aim(
             tools=(tool,),
             of_call=lambda tried: len(tried.blocking) + (not tried.admitted),
             of_end=lambda _: _FAR,
         )
-        return self._ask(tool, frozenset(), aim, budget)
+        return self._ask(tool, frozenset(), aim, budget, quick=quick)
 
-    def decides(self, place: int, budget: Budget) -> Possibility:
-        """Ask whether a contract ever decides: it alone refuses, or would if it watches."""
+    def decides(self, place: int, budget: Budget, *, quick: bool = False) -> Possibility:
+        """Do the same for whether a contract ever decides: it alone refuses, or would if it watches."""
 
         def watching(tried: Try) -> int:
             return len(tried.blocking) + (not tried.admitted) if place in tried.broken else _FAR
@@ -91,20 +92,30 @@ class Questions:
             of_call=watching if watches else lambda tried: alone(tried.blocking),
             of_end=(lambda unmet: 0 if place in unmet else _FAR) if watches else alone,
         )
-        return self._ask(place, frozenset({place}), aim, budget)
+        return self._ask(place, frozenset({place}), aim, budget, quick=quick)
 
     def _from_alone(self, place: int, objecting: Collection[int]) -> int:
         """Say how many others object that replace a contract, if it objects."""
         others = (other for other in objecting if other != place)
         return sum(self._subject.replaces(o, place) for o in others) if place in objecting else _FAR
 
-    def _ask(self, about: str | int, first: frozenset[int], aim: Aim, budget: Budget) -> Possibility:
+    def _ask(
+        self, about: str | int, first: frozenset[int], aim: Aim, budget: Budget, *, quick: bool
+    ) -> Possibility:
         # At first with few values and straight for it; what is not found so is searched for nearest first.
         watched, straight = first, True
         while not budget.spent and about not in self._shown:
-            trying = _Trying(self._subject, self._named, sorted(watched), aim, about, self._shown)
+            trying = _Trying(
+                self._subject,
+                self._named,
+                sorted(watched),
+                aim,
+                about,
+                self._shown,
+                most_unshown=_FEW_UNSHOWN if quick else _MOST_UNSHOWN,
+            )
             names = list(dict.fromkeys((*aim.tools, *names_near(self._calls, sorted(watched)))))
-            part = (budget.part(2) if straight else budget).at_most(_MOST_STATES)
+            part = (budget.part(2) if straight and not quick else budget).at_most(_MOST_STATES)
             some = self._search(sorted(watched), names, part, trying, trying.aim if straight else None)
             watched |= trying.in_the_way
             if about in self._shown or trying.in_the_way:
@@ -112,8 +123,9 @@ class Questions:
             if trying.unshown:
                 # It happens in a search, so no search says that it does not.
                 return Possibility(None)
-            if not straight:
-                return Possibility(False, some) if some.whole else Possibility(None)
+            if quick or not straight:
+                shows = some.whole and not straight
+                return Possibility(False, some) if shows else Possibility(None)
             straight = False
         return Possibility(True if about in self._shown else None)
 
@@ -136,12 +148,15 @@ class _Trying:
         aim: Aim,
         about: str | int,
         shown: set[str | int],
+        *,
+        most_unshown: int,
     ) -> None:
         self._subject = subject
         self._about = about
         self._shown = shown
         self._named = named
         self._watched = watched
+        self._most_unshown = most_unshown
         self._left: dict[str | int, int] = {}
         self.unshown = 0
         self.in_the_way: frozenset[int] = frozenset()
@@ -164,7 +179,7 @@ class _Trying:
                 self._see(*self._rows(found, state, step))
         if there:
             self._try_everywhere(found, state, step)
-        return self._about in self._shown or bool(self.in_the_way) or self.unshown >= _MOST_UNSHOWN
+        return self._about in self._shown or bool(self.in_the_way) or self.unshown >= self._most_unshown
 
     def _is_worth(self, about: str | int) -> bool:
         """Tell whether it is worth a try if a session shows what was not asked for: a few times."""

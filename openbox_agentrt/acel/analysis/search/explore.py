@@ -113,7 +113,7 @@ class Aim:
         """Say how far a state is from it; where nothing says so, from every such call being let through."""
         state, world = found.states[place], found.world
         near, least = self.of_end(found.unmet[place]), dict[str, int]()
-        for step in world.steps(state, self.tools):
+        for step in world.calls_of(self.tools, state):
             assert step.kind is not None
             tried, counted = world.tried(state, step, self.contract)
             near = min(near, self.of_call(tried))

@@ -63,21 +63,26 @@ class World:
         """Give the state of a new session in each machine."""
         return tuple(machine.first() for machine in self.machines)
 
-    def steps(self, states: Beside, of: Collection[str] | None = None) -> Iterator[Transition]:
-        """List what can happen next; of some tools, the calls alone."""
+    def steps(self, states: Beside) -> Iterator[Transition]:
+        """List what can happen next."""
         if all(state.shut for state in states):
             return
         present = self._present(states)
-        kinds = [kind for kind in self._alphabet.kinds if of is None or kind.tool in of]
-        for kind in kinds:
+        for kind in self._alphabet.kinds:
             yield from (Transition(kind=kind, values=values) for values in self._values_for(kind, present))
         # What lacks a key comes last: of two traces of a length, the one with all arguments reads better.
-        for kind in kinds:
+        for kind in self._alphabet.kinds:
             yield from (
                 Transition(kind=kind, values=values) for values in self._values_without(kind, present)
             )
-        if of is None:
-            yield from self._other_steps(states, present)
+        yield from self._other_steps(states, present)
+
+    def calls_of(self, tools: Collection[str], states: Beside) -> Iterator[Transition]:
+        """List the calls of some tools that have all keys."""
+        present = self._present(states)
+        for kind in self._alphabet.kinds:
+            for values in self._values_for(kind, present) if kind.tool in tools else ():
+                yield Transition(kind=kind, values=values)
 
     def _other_steps(self, states: Beside, present: _Present) -> Iterator[Transition]:
         yield from (Transition(seconds=seconds) for seconds in self._alphabet.waits)
