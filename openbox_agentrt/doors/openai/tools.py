@@ -13,10 +13,9 @@ import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from types import AsyncGeneratorType, GeneratorType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from openbox_agentrt._plain.freezing import freeze
 from openbox_agentrt.doors.arguments import BoundCall, Parameters, is_coroutine_function
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 OnToolError = Literal["raise", "message"]
 Work = Callable[[Mapping[str, Any]], Any]
 
@@ -70,8 +70,7 @@ def guard_openai_tool_call(
             ran, and no contract counted it.
         ContractViolation: As for `openbox_agentrt.doors.callables.guard`, and so is `GovernanceError`.
     """
-    with _reported(session):
-        read = read_tool_call(tool_call)
+    read = _reported(session, read_tool_call, tool_call)
     call, work = _prepare(session, governance, read, func, PlainAnswers(outcome))
     if governance is not None:
         return call.arun(functools.partial(_awaited, work))
@@ -115,8 +114,7 @@ def run_tool_calls(
     messages = []
     for raw in filter(is_tool_call, tool_calls or ()):
         # First, because a call that cannot be answered must not run.
-        with _reported(session):
-            message = answer_to(raw)
+        message = _reported(session, answer_to, raw)
         try:
             call, work = _look_up(session, None, raw, tools, outcome)
             result = call.run(functools.partial(_not_awaited, work))
@@ -150,8 +148,7 @@ async def arun_tool_calls(
     """
     messages = []
     for raw in filter(is_tool_call, tool_calls or ()):
-        with _reported(session):
-            message = answer_to(raw)
+        message = _reported(session, answer_to, raw)
         try:
             call, work = _look_up(session, governance, raw, tools, outcome)
             result = await call.arun(functools.partial(_awaited, work))
@@ -161,11 +158,10 @@ async def arun_tool_calls(
     return messages
 
 
-@contextmanager
-def _reported(session: Session | None) -> Iterator[None]:
-    """Keep a call in the evidence that cannot be read."""
+def _reported(session: Session | None, read: Callable[[Any], T], raw: object) -> T:
+    """Read something, and keep a call in the evidence that cannot be read."""
     try:
-        yield
+        return read(raw)
     except MalformedToolCallError as error:
         report_unclear(session, error.tool, error.problem)
         raise
@@ -178,13 +174,12 @@ def _look_up(
     tools: Mapping[str, Callable[..., Any]],
     outcome: OutcomeHook | None,
 ) -> tuple[GovernedCall, Work]:
-    with _reported(session):
-        call = read_tool_call(raw)
-        func = tools.get(call.tool)
-        if func is None:
-            raise MalformedToolCallError(
-                tool=call.tool, call_id=call.call_id, problem="there is no tool of this name"
-            )
+    call = _reported(session, read_tool_call, raw)
+    func = tools.get(call.tool)
+    if func is None:
+        problem = "there is no tool of this name"
+        report_unclear(session, call.tool, problem)
+        raise MalformedToolCallError(tool=call.tool, call_id=call.call_id, problem=problem)
     gated, work = _prepare(session, governance, call, func, PlainAnswers(outcome))
     return dataclasses.replace(gated, on_stop=told_of), work
 
