@@ -177,7 +177,7 @@ def void_rules(ground: Ground) -> Iterator[Attacked]:
     weak = Session(contracts=[at_most_total("refund", "amount", 10**6)])
 
     def weaken(body: dict[str, object]) -> None:
-        from openbox_agentrt.acel.engine.journal.journal import filed_rules
+        from openbox_agentrt.acel.engine.journal.journaled_store import filed_rules
 
         body |= {**filed_rules(weak.contracts), "hash": body["hash"]}
 

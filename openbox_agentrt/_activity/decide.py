@@ -35,7 +35,7 @@ from .obligations import put_in_place
 
 if TYPE_CHECKING:
     from .._core.approvals import PollAnswer
-    from .._run.paused.kept_run import ParkedCall
+    from .._run.paused.parked_run import ParkedCall
     from ..decision import Answer, ApprovalOutcome
     from ..fleet.answers import Lease
     from .activity import Activity

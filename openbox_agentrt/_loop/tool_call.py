@@ -28,7 +28,7 @@ from .._activity.outputs import WITHHELD, seen
 from .._activity.perform import perform
 from .._activity.request import tool_request
 from .._run.current import current_run
-from .._run.paused.kept_calls import call_digest
+from .._run.paused.fleet_parking import call_digest
 from .._run.paused.suspended_runs import call_key
 from .._run.record import write
 from .._run.told_input import told_again
@@ -40,7 +40,7 @@ from ..errors import GovernanceBlockedError, GovernanceError
 from .denial import denial, is_soft, withheld
 
 if TYPE_CHECKING:
-    from .._run.paused.kept_run import ParkedCall
+    from .._run.paused.parked_run import ParkedCall
     from .._run.runs import Runs
     from .._run.state import RunState
     from ..acel.session import Session

@@ -14,14 +14,14 @@ from .contract_events import tell_ended
 from .conversations import Conversation
 from .current import POSITION, Position
 from .halts import Halts
-from .paused.kept_calls import Parking
+from .paused.fleet_parking import Parking
 from .paused.suspended_runs import SuspendedRuns
 from .state import RunState
 
 if TYPE_CHECKING:
     from .contracts.sessions import ContractSession
     from .nested_refusals import NestedRefusals
-    from .paused.kept_run import LeaseStore, ParkedRun
+    from .paused.parked_run import LeaseStore, ParkedRun
     from .services import Services
 
 

@@ -24,7 +24,7 @@ from .paused.suspended_runs import carried_in, leases_in, runs_in
 from .report_answers import note_start_answer
 
 if TYPE_CHECKING:
-    from .paused.kept_run import ParkedRun
+    from .paused.parked_run import ParkedRun
     from .runs import Runs
     from .state import RunState
 

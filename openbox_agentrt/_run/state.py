@@ -54,7 +54,7 @@ class OpenStream(Protocol):
 
 
 class RunKeeper(Protocol):
-    """Keep runs that wait for a person in a store, see `paused.kept_calls`."""
+    """Keep runs that wait for a person in a store, see `paused.fleet_parking`."""
 
     def end(self, run: RunState, /) -> None:
         """Close one whose wait is over, unless another process took it. Does not wait."""

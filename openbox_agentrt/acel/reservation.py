@@ -11,7 +11,7 @@ from .engine.plan.planned_call import PlannedCall
 if TYPE_CHECKING:
     from typing import Any, Protocol, TypedDict, Unpack
 
-    from .engine.plan.plan import Plan
+    from .engine.plan.tool_plan import Plan
     from .refusal import Refusal
     from .violations import Violation
 

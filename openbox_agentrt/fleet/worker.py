@@ -16,10 +16,10 @@ from typing import Any, Literal
 from .answers import How, Lease, Reserved
 from .client.dispatcher import Dispatcher
 from .client.heartbeat import Heartbeat
-from .client.local import LocalCounts
+from .client.membership import WorkerStanding
+from .client.outage_counts import LocalCounts
 from .client.requests import AwaitedAnswer, Question, ToReserve
 from .client.sessions import HeldSession
-from .client.standing import WorkerStanding
 from .errors import FleetConfigError, FleetUnavailableError
 from .halts import HaltRows, HaltWatch
 from .steps import StoreLine

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .._core.gate import CoreGate
     from .._options.in_process import InProcessCore
     from .._run.contracts.sessions import Sessions
-    from .._run.paused.kept_run import LeaseStore
+    from .._run.paused.parked_run import LeaseStore
     from ..decision import ApprovalRequest
     from ..fleet import Fleet
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt.fleet import FleetCell, FleetGuard, FleetMove, FleetPlan
-from openbox_agentrt.fleet.client.standing import WorkerStanding
+from openbox_agentrt.fleet.client.membership import WorkerStanding
 from openbox_agentrt.fleet.judge.in_memory import MemoryLine
 from openbox_agentrt.fleet.periods import SECOND
 from openbox_agentrt.fleet.steps import Beat, Finish, Mend, Reserve, StepAnswer, StoreLine

@@ -17,7 +17,7 @@ from ...acel.contracts.declaration import Declaration, scope_of
 from ...acel.contracts.identity import rules_hash
 from ...acel.engine.durable.keep import check_durable
 from ...acel.engine.fleet.fleet_gate import FleetStore
-from ...acel.engine.journal.journal import filed_rules
+from ...acel.engine.journal.journaled_store import filed_rules
 from ...acel.engine.plan.rule_set import shared_rules
 from ...acel.session import RunSession, Session, engine_of
 from ...errors import OptionError

@@ -8,8 +8,8 @@ would reset the person's decision.
 Which run a checkpoint continues is never guessed from its content: two users may say the same words, and
 models repeat call ids. Agent-RT leaves a placeholder in the messages for each call that waits; the id of the
 run is written into it, and so comes back with the checkpoint, wherever that was kept. A checkpoint that is
-resumed in another process finds nothing here: what waits is in the store of the fleet, see `kept_calls`, or
-its calls are judged afresh.
+resumed in another process finds nothing here: what waits is in the store of the fleet, see `fleet_parking`,
+or its calls are judged afresh.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from ..reservation import Reservation
 from ..verdict import Mode
 from ..violations import RUN_END, SESSION_END, Violation
 from .call.admission import Admission
-from .plan.plan import NONE
 from .plan.rule_set import RuleSet
+from .plan.tool_plan import NONE
 from .record import found_breach
 from .record.records import Meter, Records, ViolationRecorder
 from .record.trace import Trace
@@ -73,7 +73,7 @@ class Engine(Admission):
         kept = StateStore(state)
         store: SessionStore
         if getattr(evidence, "records_steps", False):
-            from .journal.journal import JournaledStore
+            from .journal.journaled_store import JournaledStore
 
             sink: Any = evidence
             store = JournaledStore(

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from openbox_agentrt.acel.engine.journal.journal import in_log_order
+from openbox_agentrt.acel.engine.journal.journaled_store import in_log_order
 from openbox_agentrt.fleet import FleetError
 from openbox_agentrt.fleet.answers import BrokenGuard, Finished, How, Lease, Measured, Reserved
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.contracts.base import PersonsHalt
 from openbox_agentrt.acel.engine.call.lifecycle import conclude
-from openbox_agentrt.acel.engine.journal.journal import in_log_order
+from openbox_agentrt.acel.engine.journal.journaled_store import in_log_order
 from openbox_agentrt.acel.events import ToolCallEvent
 from openbox_agentrt.acel.session import Session, engine_of
 from openbox_agentrt.doors.claude_code.fleet_answers import AnsweringStore

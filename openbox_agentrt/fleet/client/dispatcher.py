@@ -29,10 +29,10 @@ from ..steps import (
     StoreLine,
 )
 from .exchange import AT_ONCE, StoreExchange
-from .local import LocalCounts
+from .membership import WorkerStanding
+from .outage_counts import LocalCounts
 from .requests import Question, ToFinish, ToReserve, deliver
 from .sessions import HeldSession, ToKeep
-from .standing import WorkerStanding
 
 SOON = 0.05
 """Seconds within which the end of a call is told."""

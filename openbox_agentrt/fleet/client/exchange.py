@@ -32,12 +32,12 @@ from ..steps import (
     parked,
 )
 from ..wire import about, encoded, wire
-from .journal import Journal, JournalEntry, steps_again
-from .local import LocalCounts
+from .membership import WorkerStanding
+from .outage_counts import LocalCounts
+from .recent_leases import Journal, JournalEntry, steps_again
 from .requests import ForLease, Question, ToFinish, ToReserve, deliver
 from .sessions import ForSession, HeldSession
 from .settling import settle_all
-from .standing import WorkerStanding
 
 AT_ONCE = 64
 """Steps that go in one trip."""

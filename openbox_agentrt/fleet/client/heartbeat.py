@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 
 from ..steps import Beat, NoAnswerError, StoreLine
+from .membership import WorkerStanding
 from .settling import settle_all
-from .standing import WorkerStanding
 
 BEATS_PER_LEASE = 3
 SWEEP_EVERY = 6

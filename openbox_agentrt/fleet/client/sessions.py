@@ -19,8 +19,8 @@ from weakref import WeakValueDictionary
 from ..errors import FleetConfigError, FleetError, SessionBusyError
 from ..periods import SECOND
 from ..steps import Hold, Keep, SessionStand, StepAnswer
+from .membership import WorkerId, WorkerStanding
 from .requests import Question, deliver
-from .standing import WorkerId, WorkerStanding
 
 LONGEST_NAME = 200
 

@@ -27,7 +27,7 @@ from .settlement import Settlement
 if TYPE_CHECKING:
     from ....fleet.answers import Lease
     from ...contracts.tools import Asked
-    from ..plan.plan import Plan
+    from ..plan.tool_plan import Plan
 
 
 class Admission(Settlement):

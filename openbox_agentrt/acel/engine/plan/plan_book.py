@@ -15,8 +15,8 @@ from ...memory.guard import CellGuard, LiveGuard, NeverHolds
 from ...memory.session_memory import SessionMemory
 from .bound_contract import BoundContract
 from .outline import FiledContract
-from .plan import Plan
 from .rule_set import MAX_KEPT_NAME, RuleSet, SharedRules
+from .tool_plan import Plan
 
 if TYPE_CHECKING:
     from ...._primitives import LockType

@@ -10,7 +10,7 @@ from ...callbacks import fault_text
 from ...contracts.base import SessionRule
 from ...memory.call import JudgedCall
 from ...memory.cell import Mover
-from .plan import ArgumentRules, Plan
+from .tool_plan import ArgumentRules, Plan
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -6,7 +6,7 @@ from ...condition.condition import Condition
 from ...contracts.rules import Cell, Guard
 from ...events import USER_PROMPT
 from ...memory.guard import CellGuard, LiveGuard
-from .plan import Plan
+from .tool_plan import Plan
 
 
 def contracts_guarding(plan: Plan) -> frozenset[int]:

@@ -20,10 +20,10 @@ from ...memory.guard import Breach, blocked_by
 from ...memory.session_memory import SessionMemory
 from ...memory.state import StateStore
 from ...memory.tally import Tally
-from ..plan.plan import NONE, ArgumentRules, Plan
 from ..plan.plan_book import PlanBook
 from ..plan.planned_call import PlannedCall
 from ..plan.rule_set import RuleSet
+from ..plan.tool_plan import NONE, ArgumentRules, Plan
 from .judging import explain, holds
 from .rechecking import asked_again, is_to_recheck, judge_again
 from .settling_as_ran import End, read_at_end, settle_as_ran

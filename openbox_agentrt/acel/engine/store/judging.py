@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...memory.guard import Breach, LiveGuard
-from ..plan.plan import Plan
 from ..plan.planned_call import PlannedCall
+from ..plan.tool_plan import Plan
 
 
 def holds(plan: Plan, call: PlannedCall) -> bool:

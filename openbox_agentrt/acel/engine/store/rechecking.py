@@ -13,8 +13,8 @@ from ...contracts.declaration import Declaration
 from ...memory.cell import Mover
 from ...memory.guard import Breach, LiveGuard
 from ...memory.tally import Tally
-from ..plan.plan import ArgumentRules, identity
 from ..plan.planned_call import PlannedCall
+from ..plan.tool_plan import ArgumentRules, identity
 from .judging import explained
 from .settling_as_ran import guards_of
 

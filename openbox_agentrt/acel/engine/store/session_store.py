@@ -15,9 +15,9 @@ from ...memory.clock import Clock, advance, look, together
 from ...memory.guard import Breach
 from ...memory.state import StateStore
 from ...verdict import Verdict
-from ..plan.plan import NONE
 from ..plan.planned_call import PlannedCall
 from ..plan.rule_set import RuleSet, SharedRules
+from ..plan.tool_plan import NONE
 from .call_store import CallStore
 
 

@@ -19,8 +19,8 @@ from ...memory.cell import Mover
 from ...memory.clock import Timeline, together
 from ...memory.guard import Breach, LiveGuard
 from ...memory.tally import Tally
-from ..plan.plan import identity
 from ..plan.planned_call import PlannedCall
+from ..plan.tool_plan import identity
 
 End: TypeAlias = Literal["commit", "fail", "lose", "undo"]
 

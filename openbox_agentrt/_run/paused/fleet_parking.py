@@ -33,7 +33,7 @@ from ...message_extraction import last_user_text
 from ..close import close_run, let_go
 from ..redaction.carried_redactions import Carried, CarriedInput, carried_digest, carry
 from ..told_input import Told, told_by
-from .kept_run import LeaseStore, ParkedNote, ParkedRun, never_made, read_note
+from .parked_run import LeaseStore, ParkedNote, ParkedRun, never_made, read_note
 
 if TYPE_CHECKING:
     from ..._wire.identity import RunIdentity

@@ -27,9 +27,9 @@ from ...memory.clock import Clock
 from ...memory.guard import Breach, blocked_by
 from ...memory.state import StateStore
 from ..fleet.fleet_answer import ASKED_OF_WATCHED, answer_form
-from ..plan.plan import ArgumentRules, Plan
 from ..plan.planned_call import PlannedCall, seen_of
 from ..plan.rule_set import RuleSet, shared_rules
+from ..plan.tool_plan import ArgumentRules, Plan
 from ..store.session_store import SessionStore
 from ..store.settling_as_ran import End
 from .step_forms import asked_form, ended_form, ended_late_form, keys_form, learnt_form, reserved_form

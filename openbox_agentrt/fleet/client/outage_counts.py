@@ -19,7 +19,7 @@ from ..periods import SECOND, edges_around
 from ..plan import FleetPlan
 from ..steps import Beat, Finish, Reserve
 from ..wire import wire
-from .journal import JournalEntry
+from .recent_leases import JournalEntry
 from .requests import ToFinish
 
 _WORKER = "local"
