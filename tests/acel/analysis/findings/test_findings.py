@@ -448,7 +448,7 @@ def test_contracts_whose_tools_were_not_all_found_are_not_called_idle(
 @pytest.mark.parametrize("name", ["claude_code/rules", "production/rules"])
 def test_the_rules_of_an_example_are_decided(name: str) -> None:
     """Of every contract of them it is known if it ever decides, and nothing odd is found."""
-    read = read_rules(Path(__file__).parents[3] / "examples" / f"{name}.yaml")
+    read = read_rules(Path(__file__).parents[4] / "examples" / f"{name}.yaml")
     found = analyse(read, seconds=60)
 
     assert (found.findings, found.undecided, found.not_analysed) == ((), (), ())
@@ -461,7 +461,7 @@ def test_what_tests_of_rules_show_is_not_searched() -> None:
 
     Of a user or a payment that nobody has looked up, the conditions of the same booking tell nothing either.
     """
-    folder = Path(__file__).parents[3] / "examples" / "policies"
+    folder = Path(__file__).parents[4] / "examples" / "policies"
     read = read_rules(folder / "airline.yaml")
     known = {name for contract in read.contracts for name in said_names(contract)}
     tests = read_policy_tests(str(folder / "airline.tests.yaml"), known)
@@ -515,7 +515,7 @@ def test_rows_are_written_for_people_and_as_data() -> None:
     [
         PACKAGE / "cli" / "starter_rules.yaml",
         PACKAGE / "demo" / "rules.yaml",
-        Path(__file__).parents[3] / "examples" / "claude_code" / "rules.yaml",
+        Path(__file__).parents[4] / "examples" / "claude_code" / "rules.yaml",
     ],
     ids=lambda file: file.parent.name,
 )

@@ -27,7 +27,7 @@ from openbox_agentrt._core.transport.exchange import MAX_ANSWER_BYTES, AnswerToo
 from openbox_agentrt._core.transport.http import HttpLine, http_line
 from openbox_agentrt._core.transport.wire import CoreTransport
 
-from .raw_server import ALLOW, RawServer, Reply, answer, sending
+from ..raw_server import ALLOW, RawServer, Reply, answer, sending
 
 PATH = "/api/v1/governance/evaluate"
 BLOCK = b'{"verdict":"block"}'

@@ -19,7 +19,7 @@ from openbox_agentrt.acel.analysis.rules.components import Component
 from openbox_agentrt.acel.contracts.declaration import Declaration
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules, read_rules
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PACKAGE = Path(openbox_agentrt.__file__).parent
 FILES = [
     PACKAGE / "cli" / "starter_rules.yaml",
