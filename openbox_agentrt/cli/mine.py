@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,9 +13,9 @@ import typer
 from ..acel.analysis.mining.mine import Mined, Suggestion, mine
 from ..acel.analysis.mining.recorded_sessions import Recorded
 from ..acel.events import LIFECYCLE, USER_PROMPT, Outcome, ToolCallEvent
-from ..traces.events import Began, Ended, TraceEvent, Unrecorded
+from ..traces.events import Began, TraceEvent, Unrecorded
 from ..traces.formats import Recordings
-from ..traces.sampled import SampledSessions, own_name
+from ..traces.sampled import SampledCall, SampledSessions, own_name
 from .options import AsJson, Format
 from .progress import Progress
 from .running import InputError
@@ -76,7 +77,7 @@ class RecordedSessions:
 
 def recorded_sessions(events: Iterable[TraceEvent]) -> RecordedSessions:
     """
-    Put the calls of recordings together by session, those that ran, in the order in which they began.
+    Put the calls of recordings together by session, those that were let through, as they overlapped.
 
     What several workers did of one session that moved between them is one. Events that are no tools are left
     out, but for what users said: that a model was called before a tool was holds always. Of a recording that
@@ -88,7 +89,7 @@ def recorded_sessions(events: Iterable[TraceEvent]) -> RecordedSessions:
             held.take(event)
     found = (_session(name, some) for name, some in _together(held.calls, held.moved).items())
     return RecordedSessions(
-        sessions=[session for session in found if session.calls], share=held.share, cut=held.cut
+        sessions=[session for session in found if any(session.ran())], share=held.share, cut=held.cut
     )
 
 
@@ -97,38 +98,53 @@ def _is_mined(call: Began) -> bool:
 
 
 def _together(
-    calls: Mapping[str, Mapping[Began, Ended | None]], moved: Collection[str]
-) -> dict[str, list[tuple[Began, Ended | None]]]:
+    calls: Mapping[str, Mapping[Began, SampledCall]], moved: Collection[str]
+) -> dict[str, list[SampledCall]]:
     """Put together what stands under several names and is one session, in the order of time."""
-    joined: dict[str, list[tuple[Began, Ended | None]]] = {}
+    joined: dict[str, list[SampledCall]] = {}
     for name, some in calls.items():
         own = own_name(name)
-        joined.setdefault(own if own in moved else name, []).extend(some.items())
+        joined.setdefault(own if own in moved else name, []).extend(some.values())
     for name in joined.keys() & moved:
-        joined[name].sort(key=lambda ended: ended[0].at or 0.0)
+        joined[name] = _in_time(joined[name])
     return joined
 
 
-def _session(name: str, some: Iterable[tuple[Began, Ended | None]]) -> Recorded:
-    ran: list[ToolCallEvent] = []
-    places: list[str] = []
+def _in_time(some: Iterable[SampledCall]) -> list[SampledCall]:
+    """Put calls out of several files into the order of time, with their places in it."""
+    steps: list[tuple[float, float, SampledCall]] = []
+    for each in some:
+        began, end = each.call.at or 0.0, each.end
+        ended = math.inf if end is None else max(began, end.at or 0.0)
+        steps += ((began, each.began, each), (ended, each.ended, each))
+    steps.sort(key=lambda step: step[:2])
+    spans: dict[Began, list[int]] = {}
+    for place, (_, _, each) in enumerate(steps):
+        spans.setdefault(each.call, []).append(place)
+    order = {each.call: each for _, _, each in steps}
+    return [each._replace(began=spans[call][0], ended=spans[call][1]) for call, each in order.items()]
+
+
+def _session(name: str, some: Iterable[SampledCall]) -> Recorded:
+    ran: list[SampledCall] = []
     prompts: list[tuple[int, str]] = []
-    for call, end in some:
-        if not _ran(end):
-            continue
-        if call.tool == USER_PROMPT:
+    for each in some:
+        call = each.call
+        if call.tool != USER_PROMPT:
+            ran.append(each)
+        elif each.end is None or each.end.outcome != "aborted":
             prompts.append((len(ran), str((call.args or {}).get("prompt", ""))))
-        else:
-            ran.append(_event(call, end))
-            places.append(call.where)
-    return Recorded(name=name, calls=tuple(ran), places=tuple(places), prompts=tuple(prompts))
+    return Recorded(
+        name=name,
+        calls=tuple(_event(each) for each in ran),
+        spans=tuple((each.began, each.ended) for each in ran),
+        places=tuple(each.call.where for each in ran),
+        prompts=tuple(prompts),
+    )
 
 
-def _ran(end: Ended | None) -> bool:
-    return end is None or end.outcome != "aborted"
-
-
-def _event(call: Began, end: Ended | None) -> ToolCallEvent:
+def _event(sampled: SampledCall) -> ToolCallEvent:
+    call, end = sampled.call, sampled.end
     outcome: Outcome = "unknown" if end is None else end.outcome
     args = call.args if end is None or end.args is None else end.args
     result = None if end is None or isinstance(end.result, Unrecorded) else end.result

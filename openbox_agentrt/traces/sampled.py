@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .events import Began, Ended, Resumed, TraceEvent
 
-__all__ = ("SampledSessions", "own_name")
+__all__ = ("SampledCall", "SampledSessions", "own_name")
 
 MOST_WEIGHT = 2**28
 """So many bytes of calls are held, about."""
 
 _CALL = 1_500
 _PART = 60
+
+
+class SampledCall(NamedTuple):
+    """
+    A call, and when it began and ended, counted in all that was recorded.
+
+    Attributes:
+        call: The call.
+        end: Its end, or None where it has none.
+        began: The number of its beginning.
+        ended: That of its end.
+    """
+
+    call: Began
+    end: Ended | None
+    began: int
+    ended: float = math.inf
 
 
 class SampledSessions:
@@ -25,22 +43,24 @@ class SampledSessions:
     one is depends on its name alone.
 
     Attributes:
-        calls: The calls of each session, in the order in which they began, with their ends.
+        calls: The calls of each session, in the order in which they began.
         moved: Sessions that went on elsewhere, under another name.
         share: The share of the sessions that is held.
         cut: How many calls were left out of a session that is too large by itself.
     """
 
     def __init__(self) -> None:
-        self.calls: dict[str, dict[Began, Ended | None]] = {}
+        self.calls: dict[str, dict[Began, SampledCall]] = {}
         self.moved: set[str] = set()
         self.share = 1.0
         self.cut = 0
         self._weights: dict[str, int] = {}
         self._weight = 0
+        self._number = 0
 
     def take(self, event: TraceEvent) -> None:
         """Take what happened in."""
+        self._number += 1
         if isinstance(event, Resumed):
             if event.of is not None and self._is_held(event.of):
                 self.moved.add(event.of)
@@ -49,14 +69,14 @@ class SampledSessions:
         elif isinstance(event, Ended):
             held = self.calls.get(event.call.session)
             if held is not None and event.call in held:
-                held[event.call] = event
+                held[event.call] = SampledCall(event.call, event, held[event.call].began, self._number)
                 self._weigh(event.call.session, _weight_of(event.result))
 
     def _add(self, call: Began) -> None:
         if self._weight > MOST_WEIGHT:
             self.cut += 1
             return
-        self.calls.setdefault(call.session, {})[call] = None
+        self.calls.setdefault(call.session, {})[call] = SampledCall(call, None, self._number)
         self._weigh(call.session, _CALL + _weight_of(call.args))
 
     def _weigh(self, session: str, weight: int) -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from openbox_agentrt.acel.analysis.mining.mine import mine
+from openbox_agentrt.acel.events import Outcome
 from openbox_agentrt.acel.rulesfile import parse_rules
 from openbox_agentrt.cli import main
 from openbox_agentrt.cli.mine import recorded_sessions
-from openbox_agentrt.traces.events import Began, Resumed, TraceEvent
+from openbox_agentrt.traces.backtest import backtest
+from openbox_agentrt.traces.events import Began, Ended, Resumed, TraceEvent
+from openbox_agentrt.traces.formats import Recordings
 
 
 @pytest.fixture(autouse=True)
@@ -102,4 +110,77 @@ def test_what_users_said_stands_among_the_calls() -> None:
     said_and_called = [replace(call), said, replace(call)]
     (session,) = recorded_sessions(said_and_called).sessions
 
-    assert [event.tool for event in session.events()] == ["pay", "user_prompt", "pay"]
+    assert [call.tool for call in session.calls] == ["pay", "pay"]
+    assert session.prompts == ((1, "pay a-1"),)
+
+
+OUTCOMES: tuple[Outcome, ...] = ("ok", "ok", "ok", "ok", "failed", "unknown", "aborted")
+
+
+def overlapping(random_: random.Random) -> Iterator[TraceEvent]:
+    """Give sessions in which accounts are looked at before they are paid, as far as the looking has ended."""
+    ends_at_once, outcomes = random_.random(), random_.choice((OUTCOMES[:1], OUTCOMES))
+    for number in range(12):
+        under_way: list[Began] = []
+        for step in range(random_.randrange(2, 7)):
+            tool = (
+                random_.choice(("look", "pay", "note"))
+                if random_.random() < 0.2
+                else ("look", "pay")[step % 2]
+            )
+            args = {"id": f"{number}-{step // 2}", "amount": random_.randrange(1, 4)}
+            call = Began(where="", session=f"s-{number}", tool=tool, args=args, at=1e9 + number)
+            yield call
+            under_way.append(call)
+            while under_way and random_.random() < ends_at_once:
+                call = under_way.pop(random_.randrange(len(under_way)))
+                outcome = random_.choice(outcomes)
+                yield Ended(call=call, outcome=outcome, result=dict(call.args or {}), at=call.at)
+        random_.shuffle(under_way)
+        yield from (Ended(call=call, outcome="ok", result=None, at=call.at) for call in under_way)
+
+
+@settings(max_examples=60)
+@given(st.randoms(use_true_random=False))
+def test_what_is_suggested_refuses_nothing_that_it_was_learnt_from(random_: random.Random) -> None:
+    """Calls that overlapped are judged as they did: what is under way allows nothing yet, and counts."""
+    events = list(overlapping(random_))
+    sessions = recorded_sessions(events).sessions
+    kept_back = {
+        session.name for place, session in enumerate(sessions) if len(sessions) >= 10 and place % 5 == 4
+    }
+
+    suggested = [each.contract for each in mine(sessions, min_support=3, seconds=0.1).suggestions]
+
+    result = backtest(events, parse_rules({"contracts": suggested, "allow_empty": True}))
+    for each in result.contracts:
+        assert not {*each.sessions.first, *each.unmet.first} - kept_back, each.contract.spec
+
+
+def test_what_began_before_its_prerequisite_had_ended_did_not_follow_it() -> None:
+    """It is a counter-example, and one whose prerequisite had ended is none."""
+
+    def calls(number: int, *, overlap: bool) -> Iterator[TraceEvent]:
+        look = Began(where="look", session=f"s-{number}", tool="look", args={"id": f"{number}"})
+        pay = Began(where=f"pay {number}", session=f"s-{number}", tool="pay", args={"id": f"{number}"})
+        looked, paid = (Ended(call=call, outcome="ok", result=None) for call in (look, pay))
+        yield look
+        yield from (pay, looked) if overlap else (looked, pay)
+        yield paid
+
+    events = [event for number in range(9) for event in calls(number, overlap=number == 3)]
+    found = mine(recorded_sessions(events).sessions, confidence=0.8, effects=["pay"]).suggestions
+    (keyed,) = [each for each in found if each.contract["template"] == "must_precede"]
+
+    assert keyed.contract["key"] == "id"
+    assert (keyed.support, keyed.counter) == (9, ("pay 3",))
+
+
+def test_an_order_without_a_key_follows_from_the_one_with_a_key() -> None:
+    """It is not told again, however short the search is."""
+    sessions = recorded_sessions(Recordings(["trace.jsonl"]).events()).sessions
+    orders = [
+        each.contract for each in mine(sessions, seconds=0.0).suggestions if "precede" in each.contract["id"]
+    ]
+
+    assert [(order["args"], order["key"]) for order in orders] == [(["look", "cancel"], "id")]

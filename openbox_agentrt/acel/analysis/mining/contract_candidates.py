@@ -15,7 +15,7 @@ from typing import Any
 
 from ...._plain.amounts import Amount, AmountError, add, read_amount
 from ...events import ToolCallEvent
-from .recorded_sessions import Index, Recorded, spelt
+from .recorded_sessions import Index, Placed, Recorded, spelt
 
 __all__ = ("LIFT", "Candidate", "candidates")
 
@@ -179,8 +179,8 @@ def _order(index: Index, banned: str, marker: str) -> Iterator[Candidate]:
     for of_banned, of_marker in index.calls_of(banned, marker):
         if held[False] > index.tolerated(banned):
             break
-        first = of_marker[0][0]
-        after = next((call for place, call in of_banned if place > first), None)
+        first = of_marker[0].began
+        after = next((each.call for each in of_banned if each.began > first), None)
         held[after is None] += 1
         counter += [] if after is None else [index.where(after)]
     if held.total():
@@ -194,7 +194,7 @@ def _exclusion(index: Index, one: str, other: str) -> Iterator[Candidate]:
     counter = []
     for of_one, of_other in index.calls_of(one, other):
         held[False] += 1
-        counter.append(index.where(max(of_one[0], of_other[0], key=_place)[1]))
+        counter.append(index.where(max(of_one[0], of_other[0], key=_began).call))
         if held[False] > index.tolerated(one) + index.tolerated(other):
             return
     held[True] = index.sessions_of[one] + index.sessions_of[other] - 2 * held[False]
@@ -229,8 +229,8 @@ def _few_values(tool: str, field: str, calls: Sequence[Sequence[ToolCallEvent]])
         yield _always("max_distinct", [tool, field, most], could)
 
 
-def _place(call: tuple[int, ToolCallEvent]) -> int:
-    return call[0]
+def _began(placed: Placed) -> float:
+    return placed.began
 
 
 def _always(template: str, args: list[Any], support: int) -> Candidate:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...contracts.spec import build_contract
+from ...events import USER_PROMPT, ToolCallEvent
+from ...reservation import Reservation
 from ...session import Session
+from ...violations import Violation
 from ..analyse import analyse
 from .contract_candidates import Candidate, candidates
 from .recorded_sessions import Recorded
@@ -98,6 +100,7 @@ def mine(
         for candidate in suggest(learnt, min_support=min_support, confidence=confidence, effects=effects)
     ]
     found = _named(sorted(found, key=lambda found_one: ("key" not in found_one.contract, -found_one.support)))
+    found = [candidate for candidate in _as_judged(found, learnt) if candidate.confidence >= confidence]
     left = _not_implied(found, seconds)
     return Mined(
         suggestions=tuple(_suggested(left, back)),
@@ -120,8 +123,26 @@ def _named(found: Sequence[Candidate]) -> list[Candidate]:
     return named
 
 
+def _as_judged(found: Sequence[Candidate], learnt: Sequence[Recorded]) -> Iterator[Candidate]:
+    """
+    Take back what was counted as held where the engine refuses it.
+
+    Counts know of calls that ran, and what limits them knows of those that were aborted while others ran.
+    """
+    refused = _refused([candidate.contract for candidate in found], learnt)
+    for candidate in found:
+        names = refused[candidate.contract["id"]]
+        missed = len(names) - (candidate.support - candidate.held)
+        if missed > 0:
+            counter = tuple(dict.fromkeys((*candidate.counter, *names)))
+            candidate = replace(candidate, held=candidate.held - missed, counter=counter)
+        yield candidate
+
+
 def _not_implied(found: Sequence[Candidate], seconds: float) -> list[Candidate]:
-    """Leave out those that follow from others, as far as a search tells."""
+    """Leave out those that follow from others: from one with a key, and as far as a search tells."""
+    keyed = {_prerequisite(candidate) for candidate in found if "key" in candidate.contract}
+    found = [each for each in found if "key" in each.contract or _prerequisite(each) not in keyed]
     if not found:
         return []
     analysis = analyse([build_contract(candidate.contract) for candidate in found], seconds=seconds)
@@ -131,6 +152,11 @@ def _not_implied(found: Sequence[Candidate], seconds: float) -> list[Candidate]:
         if finding.kind in ("contract-implied-by", "contract-never-decides")
     }
     return [candidate for candidate in found if candidate.contract["id"] not in gone]
+
+
+def _prerequisite(candidate: Candidate) -> tuple[str, ...] | None:
+    contract = candidate.contract
+    return (*contract["args"],) if contract["template"] == "must_precede" else None
 
 
 def _suggested(found: Sequence[Candidate], back: Sequence[Recorded]) -> Iterator[Suggestion]:
@@ -143,23 +169,49 @@ def _suggested(found: Sequence[Candidate], back: Sequence[Recorded]) -> Iterator
             support=candidate.support,
             confidence=candidate.confidence,
             counter=candidate.counter,
-            refused=refused[contract["id"]],
+            refused=len(refused[contract["id"]]),
             kept_back=len(back),
         )
         yield replace(made, contract={**contract, "description": made.words()})
 
 
-def _refused(contracts: Sequence[dict[str, Any]], sessions: Iterable[Recorded]) -> Counter[str]:
+def _refused(contracts: Sequence[dict[str, Any]], sessions: Iterable[Recorded]) -> dict[str, list[str]]:
     """
-    Count the sessions that break each contract, with the engine that would be in force.
+    Name the sessions that break each contract, with the engine that would be in force.
 
     All of them watch together, so that none keeps a call from another: up to the first call that one breaks
     it has seen what it would have seen alone.
     """
-    built = tuple(map(build_contract, contracts))
-    count: Counter[str] = Counter()
-    for recorded in sessions:
+    built = tuple(build_contract({**contract, "mode": "shadow"}) for contract in contracts)
+    found: dict[str, list[str]] = {contract["id"]: [] for contract in contracts}
+    for recorded in sessions if built else ():
         session = Session(contracts=built, halt_on_violation=False, max_trace=0, trace_window=0)
-        broken = session.replay(recorded.events())
-        count.update({violation.id for violation in broken if violation.id is not None})
-    return count
+        for id in {violation.id for violation in _watched(session, recorded)}:
+            found[str(id)].append(recorded.name)
+    return found
+
+
+def _watched(session: Session, recorded: Recorded) -> Iterator[Violation]:
+    """Let a session see what happened, calls that overlap included, and give what it would refuse."""
+    texts = recorded.said()
+    begun: dict[int, Reservation] = {}
+    for number, is_end in recorded.steps():
+        call = recorded.calls[number]
+        if is_end:
+            _settle(begun.pop(number), call)
+            continue
+        for text in texts.get(number, ()):
+            session.reserve(USER_PROMPT, {"prompt": text}).commit(None)
+        begun[number] = session.reserve(call.tool, call.args)
+        yield from begun[number].violations
+    yield from session.end_session()
+
+
+def _settle(begun: Reservation, call: ToolCallEvent) -> None:
+    match call.outcome:
+        case "ok":
+            begun.commit(call.result)
+        case "unknown":
+            begun.lose()
+        case outcome:
+            begun.abort(ran=outcome == "failed")

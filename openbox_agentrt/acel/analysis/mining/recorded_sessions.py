@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from ...events import USER_PROMPT, ToolCallEvent
+from ...events import ToolCallEvent
 
-__all__ = ("Index", "Recorded", "spelt")
+__all__ = ("Index", "Placed", "Recorded", "spelt")
 
-_PlacedCalls: TypeAlias = list[tuple[int, ToolCallEvent]]
+
+class Placed(NamedTuple):
+    """
+    A call that ran, and when, counted in what happened in its session.
+
+    Attributes:
+        began: The place of its beginning.
+        ended: That of its end.
+        call: The call.
+    """
+
+    began: float
+    ended: float
+    call: ToolCallEvent
+
+
+_PlacedCalls: TypeAlias = list[Placed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,28 +37,44 @@ class Recorded:
 
     Attributes:
         name: Where it stands.
-        calls: Its calls.
+        calls: Its calls, in the order in which they began. What was aborted has kept others out, and not run.
+        spans: When each began and ended, counted in what happened. Not given, one came after the other.
         places: Where each of them stands, its file and line, as far as that is known.
         prompts: The texts of the user, each with how many of the calls came before it.
     """
 
     name: str
     calls: tuple[ToolCallEvent, ...]
+    spans: tuple[tuple[float, float], ...] = ()
     places: tuple[str, ...] = ()
     prompts: tuple[tuple[int, str], ...] = ()
 
-    def events(self) -> Iterator[ToolCallEvent]:
-        """Give what happened in its order, what the user said among the calls."""
-        for texts, call in self.with_prompts():
-            yield from (ToolCallEvent(USER_PROMPT, {"prompt": text}, ts=call.ts) for text in texts)
-            yield call
+    def ran(self) -> Iterator[Placed]:
+        """Give each call that ran, with when it began and ended."""
+        return (
+            Placed(*span, call)
+            for span, call in zip(self._spans(), self.calls, strict=True)
+            if call.outcome != "aborted"
+        )
 
-    def with_prompts(self) -> Iterator[tuple[list[str], ToolCallEvent]]:
-        """Give each call, after the texts of the user since the call before it."""
+    def steps(self) -> Iterator[tuple[int, bool]]:
+        """Give in their order the number of each call that began or ended, and whether it ended."""
+        steps = [
+            (place, is_end, number)
+            for number, span in enumerate(self._spans())
+            for is_end, place in enumerate(span)
+        ]
+        return ((number, bool(is_end)) for _, is_end, number in sorted(steps))
+
+    def said(self) -> dict[int, list[str]]:
+        """Give the texts of the user by the number of the call that came next."""
         said: dict[int, list[str]] = {}
         for number, text in self.prompts:
             said.setdefault(number, []).append(text)
-        return ((said.get(number, []), call) for number, call in enumerate(self.calls))
+        return said
+
+    def _spans(self) -> Sequence[tuple[float, float]]:
+        return self.spans or [(2 * number, 2 * number + 1) for number in range(len(self.calls))]
 
     def where(self, number: int) -> str:
         """Say where a call stands, for people: its place, or the session where that is not known."""
@@ -79,17 +110,23 @@ class Index:
 
     def each(self, tool: str) -> list[list[ToolCallEvent]]:
         """Give the calls of a tool in each session in which it is called."""
-        return [[call for _, call in by_tool[tool]] for by_tool in self._of[tool]]
+        return [[each.call for each in by_tool[tool]] for by_tool in self._of[tool]]
 
-    def both(self, one: str, other: str, *, needed: str) -> Iterator[list[ToolCallEvent]]:
-        """Give the calls of two tools in the sessions in which `needed` is called, in their order."""
+    def both(self, first: str, then: str, *, needed: str) -> Iterator[list[ToolCallEvent]]:
+        """
+        Give the calls of two tools in the sessions in which `needed` is called.
+
+        Those of `first` stand where they ended, since from there on they count, those of `then` where they
+        began.
+        """
         for by_tool in self._of[needed]:
-            calls = by_tool.get(one, []) + by_tool.get(other, [])
-            calls.sort(key=_place)
-            yield [call for _, call in calls]
+            placed = [(each.ended, each.call) for each in by_tool.get(first, ())]
+            placed += [(each.began, each.call) for each in by_tool.get(then, ())]
+            placed.sort(key=_place)
+            yield [call for _, call in placed]
 
     def calls_of(self, one: str, other: str) -> Iterator[tuple[_PlacedCalls, ...]]:
-        """Give the calls of two tools, with their places, in the sessions in which both are called."""
+        """Give the calls of two tools, with when they were, in the sessions in which both are called."""
         for by_tool in self._of[one]:
             if other in by_tool:
                 yield by_tool[one], by_tool[other]
@@ -118,9 +155,13 @@ class Index:
 
     def _take(self, session: Recorded) -> None:
         by_tool: dict[str, _PlacedCalls] = {}
-        for place, call in enumerate(session.calls):
-            by_tool.setdefault(call.tool, []).append((place, call))
-            self._places[id(call)] = session.where(place)
+        names: list[str] = []
+        places = {id(call): session.where(number) for number, call in enumerate(session.calls)}
+        for each in session.ran():
+            call = each.call
+            by_tool.setdefault(call.tool, []).append(each)
+            names.append(call.tool)
+            self._places[id(call)] = places[id(call)]
             self._calls[call.tool] += 1
             for name, value in call.args.items():
                 if type(value) in (str, int) and "." not in name:
@@ -128,9 +169,8 @@ class Index:
         for tool in by_tool:
             self._of[tool].append(by_tool)
         self.sessions_of.update(by_tool.keys())
-        for tool, calls in by_tool.items():
-            first, last = calls[0][0], calls[-1][0]
-            names = [call.tool for call in session.calls]
+        for tool in by_tool:
+            first, last = names.index(tool), len(names) - 1 - names[::-1].index(tool)
             self._after[tool].update(name for name in names[first + 1 :] if name != tool)
             self._before[tool].update(name for name in names[:last] if name != tool)
 
@@ -140,4 +180,5 @@ def spelt(value: Any) -> Any:
     return str(value).strip() if type(value) in (str, int) else repr(value)
 
 
-_place = itemgetter(0)
+def _place(placed: tuple[float, ToolCallEvent]) -> float:
+    return placed[0]

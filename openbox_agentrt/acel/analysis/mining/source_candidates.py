@@ -78,7 +78,7 @@ def _lacking(sessions: Sequence[Recorded], uses: Iterable[tuple[str, str]]) -> s
     fields: dict[str, list[str]] = {}
     for tool, field in uses:
         fields.setdefault(tool, []).append(field)
-    calls = (call for session in sessions for call in session.calls if call.tool in fields)
+    calls = (each.call for session in sessions for each in session.ran() if each.call.tool in fields)
     return {
         (call.tool, field) for call in calls for field in fields[call.tool] if call.args.get(field) is None
     }
@@ -94,10 +94,12 @@ def _take(
     """Note the uses of values in a session, and give what its calls found and its user said."""
     known: _Found = {}
     said = _Said()
-    for number, (texts, call) in enumerate(session.with_prompts()):
-        for text in texts:
+    texts = session.said()
+    for number, is_end in session.steps():
+        call = session.calls[number]
+        for text in () if is_end else texts.get(number, ()):
             said.add(text)
-        if not effects or call.tool in effects:
+        if not is_end and call.outcome != "aborted" and (not effects or call.tool in effects):
             for field, value in _values(call):
                 nobody: set[_Source] = set()
                 found = frozenset(s for s in known.get(value, nobody) if s[0] != call.tool)
@@ -107,7 +109,7 @@ def _take(
                 uses.setdefault((call.tool, field), []).append(
                     _Use(value, session.where(number), found, other)
                 )
-        if call.outcome == "ok":
+        if is_end and call.outcome == "ok":
             for path, value in _leaves(Result(call.result).data, ""):
                 known.setdefault(value, set()).add((call.tool, path))
     return known, said

@@ -237,7 +237,7 @@ def _refusing(found: Mined, sessions: list[Recorded]) -> list[str]:
         str(suggestion.contract["id"])
         for suggestion in found.suggestions
         for recorded in sessions
-        if Session(contracts=[build_contract(suggestion.contract)]).replay(recorded.events())
+        if Session(contracts=[build_contract(suggestion.contract)]).replay(recorded.calls)
     ]
 
 
