@@ -40,6 +40,9 @@ def backtest_(
         Literal["session", "file"], typer.Option(help="What counts together: calls of one of these.")
     ] = "session",
     redact: RedactField = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="End with 1 also where something cannot be judged.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """
@@ -57,7 +60,7 @@ def backtest_(
         raise InputError(f"there are no calls in it{_unread(recordings)}")
     redactor = redactor_of(redact or ())
     print_result(_data(result, recordings, redactor), _lines(result, recordings, redactor), as_json=as_json)
-    return 0 if result.clean else 1
+    return 0 if result.clean and not (strict and result.unjudged) else 1
 
 
 def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iterator[str]:
@@ -65,8 +68,9 @@ def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iter
     what = f"{_several(result.calls, 'call')} of {_several(result.sessions, 'session')}"
     yield f"{what}, out of {files}{_unread(recordings)}"
     if not result.is_compared:
+        as_then = "; each of them was refused then as well" if result.refused and not result.stopped else ""
         idle = f", {result.never_ran:,} of which did not run then" if result.never_ran else ""
-        yield f"{result.refused:,} would be refused ({_share(result.refused, result.calls)}){idle}"
+        yield f"{result.refused:,} would be refused ({_share(result.refused, result.calls)}){as_then or idle}"
     else:
         yield from _changes(result, redactor)
     for each in sorted(result.contracts, key=lambda each: -each.refused):
@@ -163,6 +167,7 @@ def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[
         "refused": result.refused,
         "never_ran": result.never_ran,
         "refused_then": result.refused_then,
+        "stopped": result.stopped,
         "files": dict(recordings.files),
         "unread": dict(recordings.unread),
         "contracts": [

@@ -94,6 +94,7 @@ class Backtest:
         refused: How many calls would have been refused.
         never_ran: How many of these had not run then, because they were refused or aborted.
         refused_then: How many were refused when they were recorded.
+        stopped: How many were let through then and break a contract here, be it one that only watches.
         unseen: Calls that no contract looks at, by tool.
         is_compared: Whether there were other rules to compare with.
         now_refused: Calls that these allow, and the new rules refuse.
@@ -106,6 +107,7 @@ class Backtest:
     refused: int = 0
     never_ran: int = 0
     refused_then: int = 0
+    stopped: int = 0
     unseen: Shares = field(default_factory=Shares)
     is_compared: bool = False
     now_refused: ChangedVerdicts = field(default_factory=ChangedVerdicts)
@@ -128,10 +130,14 @@ class Backtest:
 
     @property
     def clean(self) -> bool:
-        """Tell whether nothing would be refused; with rules to compare with, whether nothing changes."""
+        """
+        Tell whether all that was let through then would be again, and nothing is unmet.
+
+        With rules to compare with, tell whether nothing changes.
+        """
         if self.is_compared:
             return not (self.now_refused.count or self.now_allowed.count)
-        return not any(each.refused or each.unmet for each in self.contracts) and not self.refused
+        return not self.stopped and not any(each.unmet for each in self.contracts)
 
 
 def backtest(events: Iterable[TraceEvent], rules: Rules, *, against: Rules | None = None) -> Backtest:
@@ -181,6 +187,7 @@ def _count(result: Backtest, call: Began, judged: Judged) -> None:
     result.calls += is_tool
     result.refused += judged.refused
     result.refused_then += call.refused
+    result.stopped += not call.refused and (judged.refused or bool(judged.watched))
     if not judged.seen and is_tool:
         result.unseen.add(call.tool)
     for place in judged.guarding:

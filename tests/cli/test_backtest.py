@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -75,6 +75,39 @@ def test_nothing_refused_and_nothing_changed_is_exit_code_0(run: Run) -> None:
     assert code == 1
     (change,) = json.loads(out)["changes"]
     assert (change["tool"], change["refused"]) == ("pay", False)
+
+
+REFUSED_THEN = {"tool": "pay", "args": {"amount": 400}, "refused": True}
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        pytest.param(REFUSED_THEN, 0, id="refused then as well"),
+        pytest.param(
+            {**REFUSED_THEN, "refused": False, "outcome": "aborted"}, 1, id="let through, and aborted"
+        ),
+        pytest.param({**REFUSED_THEN, "refused": False}, 1, id="ran"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["enforce", "shadow"])
+def test_what_was_refused_then_as_well_is_no_news(
+    run: Run, row: dict[str, Any], code: int, mode: str
+) -> None:
+    """In CI it fails no recording of a run that was governed; what contracts let through then does."""
+    Path("rows.jsonl").write_text(json.dumps(row))
+    rules = RULES.replace("LIMIT", "300").replace("id: budget", f"id: budget, mode: {mode}")
+    Path("small.yaml").write_text(rules)
+
+    found, out, _ = run("backtest", "rows.jsonl", "--rules", "small.yaml")
+
+    assert found == code
+    assert ("each of them was refused then as well" in out) == (code == 0 and mode == "enforce")
+
+
+def test_what_cannot_be_judged_is_exit_code_1_where_that_is_asked_for(run: Run) -> None:
+    assert run("backtest", "chat.json", "--rules", "large.yaml")[0] == 0
+    assert run("backtest", "chat.json", "--rules", "large.yaml", "--strict")[0] == 1
 
 
 def test_each_format_can_be_asked_for() -> None:
