@@ -14,19 +14,14 @@ from .budget import Budget
 from .calls.alphabet import alphabet_of
 from .conditions.followed import open_parts
 from .findings.accepted import told_apart, unused
-from .findings.conclusions import (
-    FEW_VALUES,
-    SearchResult,
-    Subject,
-    end_findings,
-    source_findings,
-    tool_findings,
-    watch_findings,
-)
+from .findings.bad_endings import end_findings
 from .findings.endings import Endings
 from .findings.finding import KINDS, Analysis, Finding, Named, name_of
+from .findings.never_let_through import source_findings, tool_findings
 from .findings.questions import Questions
 from .findings.redundant_contracts import idle_contracts
+from .findings.searched import FEW_VALUES, SearchResult, Subject
+from .findings.shadow_halts import watch_findings
 from .findings.shown_by_tests import Examples, examples_of
 from .findings.unmatchable import inspected
 from .findings.unshown import unshown_contracts, unshown_tools

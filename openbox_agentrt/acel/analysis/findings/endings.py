@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from ..budget import Budget
 from ..rules.components import names_near
-from .conclusions import SearchResult, Subject, has_values, values_owed
+from .searched import SearchResult, Subject, has_values, values_owed
 
 __all__ = ("Endings", "ObligationAnswer")
 

@@ -19,8 +19,8 @@ from ..rules.components import names_near
 from ..search.explore import Aim, Explored, Look, row_of, way_to
 from ..search.state import Transition, Try
 from ..search.trace_row import TraceRow
-from .conclusions import SearchResult, Subject
 from .finding import name_of
+from .searched import SearchResult, Subject
 from .witness import played
 
 __all__ = ("Possibility", "Questions")

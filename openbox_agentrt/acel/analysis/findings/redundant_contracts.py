@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..budget import Budget
 from ..search.trace_row import TraceRow
-from .conclusions import SearchResult, Subject, may_need_more_values
 from .finding import Finding
+from .searched import SearchResult, Subject, may_need_more_values
 from .witness import until_refused
 
 __all__ = ("idle_contracts",)

@@ -13,8 +13,8 @@ from ..conditions.followed import open_parts
 from ..search.explore import row_of, way_to
 from ..search.state import Transition
 from ..search.trace_row import TraceRow
-from .conclusions import SearchResult, Subject
 from .finding import name_of
+from .searched import SearchResult, Subject
 from .witness import played
 
 __all__ = ("is_shown", "unshown_contracts", "unshown_tools")

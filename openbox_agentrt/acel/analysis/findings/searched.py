@@ -1,0 +1,156 @@
+"""
+The rules that are looked at, and the states that some of them were searched in.
+
+What is impossible in a search of some contracts is impossible under all of them, since more contracts let
+through no more. What is possible is shown by a trace, which a real session of all contracts has to confirm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...._plain.amounts import show
+from ...contracts.declaration import Declaration
+from ..conditions.followed import calls_counted
+from ..rules.analysable import guards_of
+from ..rules.subject import Surroundings
+from ..search.explore import Explored, row_of, way_to
+from ..search.state import Transition
+from ..search.trace_row import TraceRow
+from .finding import Named, name_of
+from .shown_by_tests import Examples
+from .witness import confirmed, played
+
+__all__ = (
+    "FEW_VALUES",
+    "SearchResult",
+    "Subject",
+    "amounts_note",
+    "has_values",
+    "may_need_more_values",
+    "values_owed",
+)
+
+FEW_VALUES = "it may take more values of a key than were tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """
+    The rules that are looked at.
+
+    Attributes:
+        contracts: Those that can be analysed.
+        named: How each is named.
+        every: All contracts, for real sessions.
+        state: The state that a session begins with.
+        unshown: What the search found, and no session shows.
+        examples: What is known to be possible.
+        surroundings: Under which sessions are tried.
+    """
+
+    contracts: Sequence[Declaration]
+    named: Sequence[Named]
+    every: Sequence[Any]
+    state: Mapping[str, Any]
+    unshown: list[str] = field(default_factory=list)
+    examples: Examples = field(default_factory=Examples)
+    surroundings: Sequence[Surroundings] = (Surroundings(),)
+
+    def shown(self, rows: Sequence[TraceRow], by: Iterable[int]) -> tuple[TraceRow, ...] | None:
+        """Let a session of all contracts show a trace, to whose last row one of some contracts objects."""
+        names = {name_of(self.contracts[place]) for place in by}
+        found = (confirmed(rows, self.every, self.state, by=name) for name in sorted(names))
+        return next((trace for trace in found if trace is not None), None)
+
+    def refusing(self, rows: Sequence[TraceRow]) -> frozenset[int]:
+        """Find the contracts for which a session of all contracts does not go along with a trace."""
+        done = played(rows, self.every, self.state)
+        named = {
+            name
+            for row, happened in zip(rows, done, strict=True)
+            if row.outcome != happened.outcome
+            for name in happened.by
+        }
+        return frozenset(p for p, contract in enumerate(self.contracts) if name_of(contract) in named)
+
+    def replaces(self, place: int, other: int) -> bool:
+        """Tell whether a contract that objects does all that another one does which objects too."""
+        mine, theirs = self.contracts[place], self.contracts[other]
+        # One that only refuses leaves the session open, and one that halts ends it.
+        return mine.mode == "enforce" and (mine.on_violation == "halt" or theirs.on_violation != "halt")
+
+    def names(self, places: Iterable[int]) -> tuple[Named, ...]:
+        """Name contracts in the order of the file."""
+        return tuple(self.named[place] for place in sorted(places))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """
+    Say which states some contracts were searched in.
+
+    Attributes:
+        contracts: Their positions.
+        names: The tools whose calls were tried.
+        found: The states.
+        whole: Whether nothing was left out.
+    """
+
+    contracts: tuple[int, ...]
+    names: frozenset[str]
+    found: Explored
+    whole: bool
+
+    def place(self, own: int) -> int:
+        """Give the position among all contracts of one that was searched."""
+        return self.contracts[own]
+
+    def trace(self, place: int, step: Transition | None = None) -> list[TraceRow]:
+        """Write the way to a state, and one more step."""
+        rows, called = way_to(self.found, place)
+        return rows if step is None else [*rows, row_of(self.found.world, step, called, "ok")]
+
+
+def has_values(subject: Subject, some: SearchResult, state: int) -> bool:
+    """
+    Tell whether so many new values of keys are left in a state as all obligations together may take.
+
+    Where calls have used up those that are tried, a customer that nobody has seen may still meet them.
+    """
+    return some.found.world.has_values(some.found.states[state], values_owed(subject, some))
+
+
+def values_owed(subject: Subject, some: SearchResult) -> int:
+    """Say how many new values of a key all obligations together may take."""
+    contracts = [subject.contracts[place] for place in some.contracts]
+    guards = [guard for contract in contracts for guard in contract.at_end]
+    return sum(max(1, int(guard.n)) for guard in guards) + sum(map(calls_counted, contracts)) * bool(guards)
+
+
+def may_need_more_values(contract: Declaration) -> bool:
+    """Tell whether a contract counts over all values of keys, so that more of them could matter."""
+    return any(
+        guard.kind == "distinct"
+        or (
+            guard.kind in ("cap", "need", "spend")
+            and guard.cell is not None
+            and guard.cell.key is None
+            and guard.n > 1
+        )
+        for guard in guards_of(contract)
+    )
+
+
+def amounts_note(subject: Subject, some: SearchResult) -> str | None:
+    """Say with which amounts was searched, if any."""
+    amounts = sorted({guard.n for p in some.contracts for guard in _spends(subject.contracts[p])})
+    if not amounts:
+        return None
+    return f"searched with amounts at and just over {', '.join(map(show, amounts))}"
+
+
+def _spends(contract: Declaration) -> Iterator[Any]:
+    return (guard for guard in guards_of(contract) if guard.kind == "spend")
