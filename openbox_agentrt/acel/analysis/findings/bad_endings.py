@@ -39,44 +39,45 @@ def end_findings(subject: Subject, some: SearchResult, again: MoreValues) -> Ite
     if not some.whole:
         return
     enforced = {own for own, place in enumerate(some.contracts) if _is_enforced(subject, place)}
-    open_ = False
-    if _uses_up_values(subject, some, enforced):
+    is_open = False
+    if not all(has_values(subject, some, state) for state in _stuck(some, enforced)):
         more = again(some, values_owed(subject, some))
-        open_, some = more is None, some if more is None else more
-    found = some.found
-    hopeless = set()
-    for own in sorted(frozenset().union(*found.unmet) & enforced):
-        unmet = [state for state, of in enumerate(found.unmet) if own in of]
-        met = [state for state, of in enumerate(found.unmet) if own not in of]
-        first = next((state for state in unmet if has_values(subject, some, state)), None)
-        if met and subject.contracts[some.place(own)].asked_at_end:
-            # Its condition asks for it on some ways only, and those are traps.
-            continue
-        if first is not None and not found.reaching(met).keys() & set(unmet):
+        is_open, some = more is None, some if more is None else more
+    hopeless: set[int] = set()
+    for own in sorted(frozenset().union(*some.found.unmet) & enforced):
+        state = _never_met(subject, some, own)
+        if state is not None:
             hopeless.add(own)
-            yield _obligation(subject, some, own, first)
-    goals = [s for s, of in enumerate(found.unmet) if not (of & enforced) - hopeless]
-    good = found.reaching(goals)
-    closed = (s for s, state in enumerate(found.states) if s not in good and not state[0].shut)
-    shown = (s for s in closed if has_values(subject, some, s))
-    traps = list(itertools.islice(shown, _MOST_TRAPS))
-    for trap in traps:
-        finding = _trap(subject, some, trap, (found.unmet[trap] & enforced) - hopeless)
-        if finding is not None:
-            yield finding
-            return
-    names = ", ".join(named.name for named in subject.names(some.place(own) for own in enforced))
-    if traps:
-        subject.unshown.append(f"whether each session can end well, of {names}: {UNSHOWN}")
-    elif open_:
-        subject.unshown.append(f"whether each session can end well, of {names}: {FEW_VALUES}")
+            yield _obligation(subject, some, own, state)
+    asked = enforced - hopeless
+    new_values = (state for state in _stuck(some, asked) if has_values(subject, some, state))
+    stuck = list(itertools.islice(new_values, _MOST_TRAPS))
+    traps = (_trap(subject, some, state, some.found.unmet[state] & asked) for state in stuck)
+    trap = next((trap for trap in traps if trap is not None), None)
+    if trap is not None:
+        yield trap
+    elif stuck or is_open:
+        names = ", ".join(named.name for named in subject.names(some.place(own) for own in enforced))
+        why = UNSHOWN if stuck else FEW_VALUES
+        subject.unshown.append(f"whether each session can end well, of {names}: {why}")
 
 
-def _uses_up_values(subject: Subject, some: SearchResult, enforced: Collection[int]) -> bool:
-    """Tell whether sessions that cannot end well may only lack values that nobody has seen."""
-    good = some.found.reaching(s for s, of in enumerate(some.found.unmet) if not of & frozenset(enforced))
-    closed = (s for s, state in enumerate(some.found.states) if s not in good and not state[0].shut)
-    return any(not has_values(subject, some, state) for state in closed)
+def _stuck(some: SearchResult, asked: Collection[int]) -> Iterator[int]:
+    """Find the states of open sessions from which nothing leads to where some obligations are met."""
+    good = some.found.reaching(s for s, unmet in enumerate(some.found.unmet) if unmet.isdisjoint(asked))
+    return (s for s, state in enumerate(some.found.states) if s not in good and not state[0].shut)
+
+
+def _never_met(subject: Subject, some: SearchResult, own: int) -> int | None:
+    """Find the first state in which an obligation is unmet, if no session ever gets out of such states."""
+    unmet = [state for state, of in enumerate(some.found.unmet) if own in of]
+    met = [state for state, of in enumerate(some.found.unmet) if own not in of]
+    if met and subject.contracts[some.place(own)].asked_at_end:
+        # Its condition asks for it on some ways only, and those are traps.
+        return None
+    if some.found.reaching(met).keys() & set(unmet):
+        return None
+    return next((state for state in unmet if has_values(subject, some, state)), None)
 
 
 def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> Finding:
