@@ -14,12 +14,17 @@ _WHOLE = 1_000
 _PART = 300
 
 
-def described(approval: Approval, now: float) -> str:
+def described(approval: Approval, now: float, *, where: str = "") -> str:
     """
     Describe an approval in a few lines.
 
     Everything that comes from an event is written as JSON in ASCII, so that nothing in it can move the cursor
     or hide what is to be approved.
+
+    Args:
+        approval: The approval.
+        now: The time.
+        where: The options that commands about it need, with a blank before them.
     """
     event = approval.event
     who = f"agent {json.dumps(event.get('agent_name') or event.get('workflow_type'))}"
@@ -29,7 +34,7 @@ def described(approval: Approval, now: float) -> str:
         f"{approval.id}  {json.dumps(approval.activity_type)} by {who}",
         f"  {_times(approval, now)}",
         f"  because {json.dumps(approval.reason)}",
-        *(f"  {line}" for line in _shown(approval)),
+        *(f"  {line}" for line in _shown(approval, where)),
     ]
     return "\n".join(lines)
 
@@ -63,7 +68,7 @@ def _input(approval: Approval) -> Any:
     return event.get("activity_input", event.get("signal_args"))
 
 
-def _shown(approval: Approval) -> list[str]:
+def _shown(approval: Approval, where: str) -> list[str]:
     text = json.dumps(_input(approval))
     if len(text) <= _WHOLE:
         return [text]
@@ -73,7 +78,7 @@ def _shown(approval: Approval) -> list[str]:
         f"... {len(text) - 2 * _PART:,} characters are not shown ...",
         text[-_PART:],
         f"{len(text):,} characters, sha256 {digest}",
-        f"all of it: openbox-agentrt core show {approval.id}",
+        f"all of it: openbox-agentrt core show {approval.id}{where}",
     ]
 
 

@@ -40,7 +40,7 @@ _GUARDRAILS: dict[str, bool | Literal["everything"]] = {"off": False, "on": True
 app = typer.Typer(help="A local Core, and what waits in it.", no_args_is_help=True, add_completion=False)
 
 Database = Annotated[str, typer.Option("--db", help="The file with its events.", metavar="FILE")]
-Note = Annotated[str, typer.Option(help="What the agent is told, and what the evidence keeps.")]
+Note = Annotated[str, typer.Option(help="What the evidence keeps of it, and a refused agent is told.")]
 Waiting = Annotated[str, typer.Argument(help="The approval, or the activity that waits.", metavar="ID")]
 
 
@@ -160,7 +160,7 @@ def list_approvals(
             for approval in core.pending_approvals():
                 if approval.id not in seen:
                     seen.add(approval.id)
-                    _show(approval, as_json=as_json)
+                    _show(approval, db, as_json=as_json)
             if not watch:
                 break
             time.sleep(_LOOK_AGAIN_SECONDS)
@@ -181,7 +181,7 @@ def show(
             raise UndecidableApprovalError(f"no approval has the id {approval_id!r}")
     for approval in found:
         if as_json:
-            _show(approval, as_json=True)
+            _show(approval, db, as_json=True)
         else:
             data = {**as_data(approval, time.time()), "event": approval.event}
             typer.echo(json.dumps(data, indent=2))
@@ -256,9 +256,14 @@ def listening_at(
         raise InputError(f"cannot listen on {host}:{port}: {problem}; see {options}") from error
 
 
-def _show(approval: Approval, *, as_json: bool) -> None:
+def _show(approval: Approval, db: str, *, as_json: bool) -> None:
     now = time.time()
-    typer.echo(json.dumps(as_data(approval, now)) if as_json else described(approval, now))
+    typer.echo(json.dumps(as_data(approval, now)) if as_json else described(approval, now, where=_where(db)))
+
+
+def _where(db: str) -> str:
+    """Give the option that commands need to find the file, with a blank before it."""
+    return "" if db == DEFAULT_DATABASE else f" --db {shlex.quote(db)}"
 
 
 def name_of_user() -> str:
@@ -276,7 +281,7 @@ def _webhook(url: str) -> Webhook:
 def _tell(approval: Approval, *, db: str, hook: Webhook | None, redactor: Redactor) -> None:
     if hook is not None:
         hook.send(approval.message(redactor))
-    typer.echo(f"waits for approval: {described(approval, time.time())}")
-    where = "" if db == DEFAULT_DATABASE else f" --db {shlex.quote(db)}"
+    where = _where(db)
+    typer.echo(f"waits for approval: {described(approval, time.time(), where=where)}")
     typer.echo(f"  openbox-agentrt core approve {approval.id}{where}")
     typer.echo(f"  openbox-agentrt core reject {approval.id}{where}")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -332,6 +333,17 @@ def test_the_command_that_decides_names_the_file(tmp_path: Path, capsys: pytest.
 
     approval = json.loads(said)["approval_id"]
     assert f"  openbox-agentrt core approve {approval} --db '{db}'\n" in capsys.readouterr().out
+
+
+def test_the_command_that_shows_all_of_it_names_the_file(tmp_path: Path) -> None:
+    """It finds what waits in another file than the usual one."""
+    long_input()
+    db = str(tmp_path / "my core.sqlite3")
+    Path("openbox-core.sqlite3").rename(db)
+
+    (told,) = re.findall(r"all of it: openbox-agentrt core (show .*)", run("approvals", "--db", db).stdout)
+
+    assert " " * 3000 in run(*shlex.split(told)).stdout
 
 
 def test_the_port_of_the_console_is_named_when_it_is_in_use(
