@@ -45,9 +45,11 @@ def report_unclear(session: Session | None, tool: str | None, fault: str) -> Non
     _report(session, tool or _UNNAMED, {}, _CLEAR, fault)
 
 
-def report_unjudged(session: Session, tool: str, args: Mapping[str, Any], error: Exception) -> None:
-    """Keep a call in the evidence of a session that could not be judged, and the type of the error only."""
-    _report(session, tool, args, _JUDGED, f"judging it raised {type(error).__name__}")
+def report_unjudged(
+    session: Session, tool: str, args: Mapping[str, Any], error: Exception, *, fault: str | None = None
+) -> None:
+    """Keep a call in the evidence of a session that could not be judged, with `fault` or the error's type."""
+    _report(session, tool, args, _JUDGED, fault or f"judging it raised {type(error).__name__}")
 
 
 def _report(

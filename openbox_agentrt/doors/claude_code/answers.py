@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from openbox_agentrt.doors.claude_code.event import POST_EVENTS, PROMPT_EVENT, HookEvent, read_event
-from openbox_agentrt.doors.claude_code.folder import HookFault
+from openbox_agentrt.doors.claude_code.folder import LOCK_WAIT_SECONDS, HookFault
 from openbox_agentrt.doors.claude_code.history import end_call, read_history
-from openbox_agentrt.doors.claude_code.log import SessionLog, file_stem, open_log
+from openbox_agentrt.doors.claude_code.log import SessionLog, open_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from openbox_agentrt.doors.claude_code.history import History
     from openbox_agentrt.doors.claude_code.rules import HookRules
     from openbox_agentrt.doors.claude_code.session import OnRulesChange, Ruling
-    from openbox_agentrt.evidence import EvidenceFile
+
+    _Handle = Callable[[bytes, "HookSettings"], "HookAnswer"]
 
 
 class HookSettings:
@@ -98,15 +99,6 @@ class HookSettings:
         self.fleet = fleet
         self.clock = clock
 
-    def with_changes_denied(self) -> HookSettings:
-        """Give the same, under which no session goes on by other rules than it began under."""
-        # Loaded here: most hooks have no use for it.
-        import copy
-
-        other = copy.copy(self)
-        other.on_rules_change = "deny"
-        return other
-
 
 class HookAnswer:
     """
@@ -130,8 +122,6 @@ class HookAnswer:
             return NotImplemented
         return (self.code, self.stdout, self.stderr) == (other.code, other.stdout, other.stderr)
 
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
-
     def __repr__(self) -> str:
         return f"HookAnswer(code={self.code}, stdout={self.stdout!r}, stderr={self.stderr!r})"
 
@@ -144,7 +134,7 @@ def default_state_dir() -> str:
 
 def before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     """Answer a ``PreToolUse`` event: deny the call with the reason, or say nothing."""
-    return _answer(_before_tool, data, settings)
+    return _answer(_before_tool, data, settings, keeps=True)
 
 
 def at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
@@ -153,7 +143,7 @@ def at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
 
     A prompt that a contract refuses is not given to the model, and the user reads why.
     """
-    return _answer(_at_prompt, data, settings)
+    return _answer(_at_prompt, data, settings, keeps=True)
 
 
 def after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
@@ -263,7 +253,8 @@ def _end_session(event: HookEvent, settings: HookSettings, *, final: bool) -> tu
     with _log(settings, event) as log:
         rules = _rules(settings, log)
         # Before the end is written down, which is no step.
-        history = _steps_of(log, event, settings) if final else None
+        keeps_steps = final and settings.record == "steps"
+        history = read_history(log, event.session_id, whole=True) if keeps_steps else None
         violations, late = unmet_obligations(
             log,
             event,
@@ -272,7 +263,7 @@ def _end_session(event: HookEvent, settings: HookSettings, *, final: bool) -> tu
             on_rules_change=settings.on_rules_change,
             final=final,
         )
-        steps = None if history is None else (lambda evidence: _record_steps(history, rules, evidence))
+        steps = None if history is None else (history, rules)
         trouble = ""
         if final:
             found = [*late, *violations]
@@ -292,10 +283,13 @@ def _end_others(settings: HookSettings, event: HookEvent, *, due: bool) -> str:
 
 
 def _end_idle(settings: HookSettings, *, but: str = "", most: int) -> str:
+    import copy
+
     from openbox_agentrt.doors.claude_code.idle_sessions import end_idle_sessions
 
     # One that ran by other rules may be another project's, and is ended by nobody else's.
-    own, told = settings.with_changes_denied(), []
+    own, told = copy.copy(settings), []
+    own.on_rules_change = "deny"
 
     def end(event: HookEvent) -> bool:
         try:
@@ -310,13 +304,27 @@ def _end_idle(settings: HookSettings, *, but: str = "", most: int) -> str:
     return "; ".join(filter(None, told))
 
 
-def _answer(
-    handle: Callable[[bytes, HookSettings], HookAnswer], data: bytes, settings: HookSettings
-) -> HookAnswer:
+def _answer(handle: _Handle, data: bytes, settings: HookSettings, *, keeps: bool = False) -> HookAnswer:
     try:
         return handle(data, settings)
     except Exception as error:  # noqa: BLE001 - fail-closed: any other exit code would let the call run
-        return HookAnswer(code=2, stderr=fault_line(error))
+        trouble = _keep_unjudged(data, settings, error) if keeps else ""
+        return HookAnswer(code=2, stderr=fault_line(error) + trouble)
+
+
+def _keep_unjudged(data: bytes, settings: HookSettings, error: Exception) -> str:
+    """Put a call that a fault refuses into its session's evidence, and say why if that cannot be done."""
+    try:
+        from openbox_agentrt.doors.claude_code.unjudged import unjudged_call
+
+        if (found := unjudged_call(data, error)) is None:
+            return ""
+        event, violations = found
+        with _log(settings, event, wait_seconds=1.0) as log:
+            trouble = _record(event, settings, violations, _rules(settings, log).rules_hash)
+        return trouble and f"; {trouble}"
+    except Exception as fault:  # noqa: BLE001 - fail-closed: it is refused, whatever becomes of its record
+        return "" if str(fault) == str(error) else f"; it is not in the evidence: {fault_line(fault)}"
 
 
 def deny_output(reason: str) -> dict[str, Any]:
@@ -343,12 +351,12 @@ def _record(
     settings: HookSettings,
     violations: Sequence[Violation],
     rules_hash: str,
-    steps: Callable[[EvidenceFile], str | None] | None = None,
+    steps: tuple[History, HookRules] | None = None,
     *,
     always: bool = False,
 ) -> str:
     """
-    Put violations into the session's evidence, and `steps`, which says why if it cannot.
+    Put violations into the session's evidence, and the steps of a session that ends.
 
     Returns:
         A line about what went wrong; empty if nothing did.
@@ -358,21 +366,10 @@ def _record(
     from openbox_agentrt.doors.claude_code.session_evidence import record_in
 
     folder = os.path.expanduser(settings.evidence_dir or _state_dir(settings))
-    name = f"{file_stem(event.session_id)}.evidence.jsonl"
-    path = os.path.join(settings.project_dir or "", folder, name)
-    told = {"session_id": event.session_id, "rules_hash": rules_hash}
-    failure = record_in(path, violations, options=settings, steps=steps, **told)
+    folder = os.path.join(settings.project_dir or "", folder)
+    about = {"session_id": event.session_id, "rules_hash": rules_hash}
+    failure = record_in(folder, violations, options=settings, steps=steps, **about)
     return "" if failure is None else f"openbox-agentrt: the evidence is incomplete: {_one_line(failure)}"
-
-
-def _steps_of(log: SessionLog, event: HookEvent, settings: HookSettings) -> History | None:
-    return read_history(log, event.session_id, whole=True) if settings.record == "steps" else None
-
-
-def _record_steps(history: History, rules: HookRules, evidence: EvidenceFile) -> str | None:
-    from openbox_agentrt.doors.claude_code.steps import record_steps
-
-    return record_steps(history, rules, evidence)
 
 
 def _rules(settings: HookSettings, log: SessionLog) -> HookRules:
@@ -383,8 +380,11 @@ def _rules(settings: HookSettings, log: SessionLog) -> HookRules:
     return load_hook_rules(settings.rules, log.folder)
 
 
-def _log(settings: HookSettings, event: HookEvent) -> AbstractContextManager[SessionLog]:
-    return open_log(_state_dir(settings), event.session_id, project_dir=settings.project_dir)
+def _log(
+    settings: HookSettings, event: HookEvent, *, wait_seconds: float = LOCK_WAIT_SECONDS
+) -> AbstractContextManager[SessionLog]:
+    where, project = _state_dir(settings), settings.project_dir
+    return open_log(where, event.session_id, project_dir=project, wait_seconds=wait_seconds)
 
 
 def _state_dir(settings: HookSettings) -> str:

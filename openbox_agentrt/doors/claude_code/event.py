@@ -112,8 +112,8 @@ def event_from(raw: Mapping[str, Any]) -> HookEvent:
         HookFault: A field that is needed is not what it should be.
     """
     name: str = raw["hook_event_name"]
-    session_id = raw.get("session_id")
-    if not isinstance(session_id, str) or not 0 < len(session_id) <= _MAX_SESSION_ID:
+    session_id: Any = raw.get("session_id")
+    if not is_session_id(session_id):
         raise HookFault("the event has no session_id")
     if name == PROMPT_EVENT:
         prompt = raw.get("prompt")
@@ -144,6 +144,11 @@ def event_from(raw: Mapping[str, Any]) -> HookEvent:
         ok=name == "PostToolUse" and raw.get("is_error") is not True and _is_success(result),
         result=result,
     )
+
+
+def is_session_id(value: object) -> bool:
+    """Tell whether a value can name a session."""
+    return isinstance(value, str) and 0 < len(value) <= _MAX_SESSION_ID
 
 
 def _is_success(response: object) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from openbox_agentrt.doors.claude_code.log import file_stem
 from openbox_agentrt.evidence.errors import EvidenceError
 from openbox_agentrt.evidence.format2.file import EvidenceFile
 from openbox_agentrt.evidence.keys import ed25519_signer
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Literal, Protocol
 
     from openbox_agentrt.acel import Violation
+    from openbox_agentrt.doors.claude_code.history import History
+    from openbox_agentrt.doors.claude_code.rules import HookRules
 
     class RecordOptions(Protocol):
         """Say how evidence is written, see `HookSettings`."""
@@ -26,16 +30,16 @@ if TYPE_CHECKING:
 
 
 def record_in(
-    path: str,
+    folder: str,
     violations: Sequence[Violation],
     *,
     options: RecordOptions,
     session_id: str,
     rules_hash: str,
-    steps: Callable[[EvidenceFile], str | None] | None,
+    steps: tuple[History, HookRules] | None,
 ) -> str | None:
     """
-    Put violations into the evidence of a session, and its `steps`, which says why if it cannot.
+    Put violations into the evidence of a session in `folder`, and its `steps`, by their log and rules.
 
     Returns:
         What went wrong; None if nothing did.
@@ -43,6 +47,7 @@ def record_in(
     try:
         # A line or two, or all of a session.
         redacting = brief_redactor_of if steps is None else redactor_of
+        path = os.path.join(folder, f"{file_stem(session_id)}.evidence.jsonl")
         signer: Any = ed25519_signer(options.key)[0] if options.key else None
         with EvidenceFile(
             path,
@@ -58,7 +63,15 @@ def record_in(
         ) as evidence:
             for violation in violations:
                 evidence.record(violation)
-            return (None if steps is None else steps(evidence)) or evidence.last_failure
+            return _steps_failed(steps, evidence) or evidence.last_failure
     except (EvidenceError, OSError) as error:
         # Fail-open for the call: it was judged and written down in the log, and the user is told.
         return str(error)
+
+
+def _steps_failed(steps: tuple[History, HookRules] | None, evidence: EvidenceFile) -> str | None:
+    if steps is None:
+        return None
+    from openbox_agentrt.doors.claude_code.steps import record_steps
+
+    return record_steps(*steps, evidence)
