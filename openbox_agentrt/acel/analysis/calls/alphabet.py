@@ -8,9 +8,11 @@ Values of keys are alike until a session has seen them, so a state says which th
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 
 from ...._plain.amounts import Amount, add, subtract
 from ...._plain.calendar import Per
@@ -26,7 +28,7 @@ from ..rules.subject import SUBJECT
 from .call_kind import CallKind
 from .tool_calls import ToolCalls, is_about
 
-__all__ = ("MOST_FOUND", "Alphabet", "alphabet_of", "unit_of")
+__all__ = ("MOST_FOUND", "Alphabet", "alphabet_of", "overlapping_windows", "unit_of")
 
 MOST_FOUND = 3
 """So many values that calls can find out are told apart at most."""
@@ -82,7 +84,7 @@ def alphabet_of(
     """
     made = Alphabet(most_values=MANY_VALUES if few else MOST_VALUES)
     made.groups = _groups(contracts)
-    made.waits = tuple(sorted({_after(w) for w in _windows(contracts)}))
+    made.waits = tuple(sorted(_waits(contracts)))
     made.periods = tuple(sorted({(c.reach.per, c.reach.tz) for c in contracts if c.reach.per is not None}))
     overlapping = [contract for contract in contracts if isinstance(contract, AtMostInFlight)]
     names = list(names)
@@ -166,8 +168,31 @@ def _windows(contracts: Iterable[Declaration]) -> Iterator[float]:
                 yield guard.within
 
 
-def _after(window: float) -> float:
-    return window + 1 if window >= 1 else window * 2
+def _waits(contracts: Sequence[Declaration]) -> set[float]:
+    """
+    Choose the times that are waited: a little more than each window.
+
+    So little more that some dozens one after the other are no other window longer. Where windows of several
+    contracts overlap, one can pass while another lasts, so half of each is waited too.
+    """
+    windows = set(_windows(contracts))
+    if not windows:
+        return set()
+    little = _little(windows)
+    halves = {window / 2 + little for window in windows if overlapping_windows(contracts)}
+    return {window + little for window in windows} | halves
+
+
+def overlapping_windows(contracts: Iterable[Declaration]) -> bool:
+    """Tell whether several contracts have windows, so that one can pass while another lasts."""
+    return sum(any(_windows([contract])) for contract in contracts) > 1
+
+
+def _little(windows: Iterable[float]) -> float:
+    """Give a power of two, so that sums are exact, of which thirty are less than windows are apart."""
+    parts = [Fraction(str(window)) for window in windows]
+    apart = Fraction(math.gcd(*(p.numerator for p in parts)), math.lcm(*(p.denominator for p in parts)))
+    return min(1.0, 2.0 ** math.floor(math.log2(apart / 30)))
 
 
 def _amounts(contracts: Sequence[Declaration]) -> dict[str, tuple[Amount, ...]]:

@@ -109,7 +109,9 @@ class ToolCalls:
                 self.fixed[slots[path]] = (*texts, *(f"{texts[-1]} {n}" for n in range(2, count + 1)))
             else:
                 self.whole = self.whole and self._domains.is_whole(place, values)
-                _offer(choices, path, tried)
+                # Amounts that are added up may come nearer to a bound than whole numbers.
+                near = [bound - 0.01 for bound in sorted(values.bounds)] if path in choices else []
+                _offer(choices, path, [*tried, *near])
 
     def _compared(self) -> dict[str, ComparedValues]:
         """Find what the conditions of those contracts that judge a call compare its arguments with."""

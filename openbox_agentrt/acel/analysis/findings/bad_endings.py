@@ -12,8 +12,8 @@ from .searched import (
     FEW_VALUES,
     SearchResult,
     Subject,
-    amounts_note,
     has_values,
+    tried_note,
     values_owed,
 )
 from .witness import UNSHOWN
@@ -90,7 +90,7 @@ def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> F
         contracts=(subject.named[some.place(own)], *subject.names(against - {some.place(own)})),
         witness=trace,
         advice="let a call through that meets it, or take the obligation out",
-        note=UNSHOWN if trace is None else amounts_note(subject, some),
+        note=UNSHOWN if trace is None else tried_note(subject, some.contracts),
     )
 
 
@@ -107,7 +107,7 @@ def _trap(subject: Subject, some: SearchResult, state: int, unmet: Iterable[int]
         contracts=(*subject.names(places), *subject.names(against - places)),
         witness=trace,
         advice="let the missing call through, refuse the last of these earlier, or refund what failed",
-        note=amounts_note(subject, some),
+        note=tried_note(subject, some.contracts),
     )
 
 

@@ -12,8 +12,8 @@ from .searched import (
     FEW_VALUES,
     SearchResult,
     Subject,
-    amounts_note,
     may_need_more_values,
+    tried_note,
 )
 from .witness import UNSHOWN
 
@@ -48,7 +48,7 @@ def tool_findings(
             contracts=subject.names(places),
             witness=trace,
             advice="look for contracts that contradict each other; if no call is meant to pass, say never",
-            note=UNSHOWN if trace is None else amounts_note(subject, shut[0]),
+            note=UNSHOWN if trace is None else tried_note(subject, shut[0].contracts),
         )
 
 

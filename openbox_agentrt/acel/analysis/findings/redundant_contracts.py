@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..budget import Budget
 from ..search.trace_row import TraceRow
 from .finding import Finding
-from .searched import SearchResult, Subject, may_need_more_values
+from .searched import SearchResult, Subject, may_need_more_values, tried_note
 from .witness import until_refused
 
 __all__ = ("idle_contracts",)
@@ -117,6 +117,7 @@ def _finding(subject: Subject, some: SearchResult, idle: _Idle, search: Search, 
             contracts=(subject.named[place], *subject.names(by)),
             witness=witness,
             advice="take one of them out, or loosen the one that was not meant to be stricter",
+            note=tried_note(subject, {place, *by}),
         )
     return Finding(
         kind="contract-never-decides",
@@ -124,6 +125,7 @@ def _finding(subject: Subject, some: SearchResult, idle: _Idle, search: Search, 
         contracts=(subject.named[place],),
         witness=witness,
         advice="take it out, or look for what keeps its calls from happening",
+        note=tried_note(subject, some.contracts),
     )
 
 

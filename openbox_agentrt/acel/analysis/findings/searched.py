@@ -13,6 +13,7 @@ from typing import Any
 
 from ...._plain.amounts import show
 from ...contracts.declaration import Declaration
+from ..calls.alphabet import overlapping_windows
 from ..conditions.followed import calls_counted
 from ..rules.analysable import guards_of
 from ..rules.subject import Surroundings
@@ -27,9 +28,9 @@ __all__ = (
     "FEW_VALUES",
     "SearchResult",
     "Subject",
-    "amounts_note",
     "has_values",
     "may_need_more_values",
+    "tried_note",
     "values_owed",
 )
 
@@ -144,12 +145,13 @@ def may_need_more_values(contract: Declaration) -> bool:
     )
 
 
-def amounts_note(subject: Subject, some: SearchResult) -> str | None:
-    """Say with which amounts was searched, if any."""
-    amounts = sorted({guard.n for p in some.contracts for guard in _spends(subject.contracts[p])})
-    if not amounts:
-        return None
-    return f"searched with amounts at and just over {', '.join(map(show, amounts))}"
+def tried_note(subject: Subject, places: Iterable[int]) -> str | None:
+    """Say with which amounts and times some contracts were searched, where others could show more."""
+    contracts = [subject.contracts[place] for place in places]
+    amounts = sorted({guard.n for contract in contracts for guard in _spends(contract)})
+    tried = [f"amounts at and just over {', '.join(map(show, amounts))}"] if amounts else []
+    tried += ["waits of half of each window and just over it"] if overlapping_windows(contracts) else []
+    return f"searched with {', and '.join(tried)}" if tried else None
 
 
 def _spends(contract: Declaration) -> Iterator[Any]:

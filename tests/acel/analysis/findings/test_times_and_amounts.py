@@ -1,0 +1,90 @@
+"""Times between calls, and amounts, that only something near to a bound shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from openbox_agentrt.acel.analysis import Analysis, compare
+from openbox_agentrt.acel.rulesfile import parse_rules
+
+Analysed = Callable[..., Analysis]
+
+
+def c(template: str, *args: Any, **more: Any) -> dict[str, Any]:
+    """A contract as data."""
+    return {"template": template, "args": list(args), **more}
+
+
+@pytest.mark.parametrize(
+    "contracts",
+    [
+        pytest.param(
+            [c("rate_limit", "find", 1, 1), c("rate_limit", "find", 4, 5)], id="one a second, four in five"
+        ),
+        pytest.param(
+            [c("rate_limit", "find", 1, 60), c("rate_limit", "find", 2, 121)],
+            id="windows that are no multiples",
+        ),
+        pytest.param(
+            [c("rate_limit", "find", 1, 0.2), c("rate_limit", "find", 2, 0.5)], id="parts of a second"
+        ),
+        pytest.param(
+            [
+                c("must_precede", "quote", "confirm", within=60),
+                c("must_precede", "confirm", "trade", within=60),
+                c("never_after", "trade", "quote", within=60),
+            ],
+            id="one window passes while another lasts",
+        ),
+        pytest.param(
+            [
+                c("requires", "pay", "args.amount < 150"),
+                c("at_most_n_times", "pay", 3),
+                c("at_most_total", "pay", "amount", 449),
+            ],
+            id="three amounts just under a bound",
+        ),
+    ],
+)
+def test_what_takes_a_time_or_an_amount_near_a_bound_is_not_called_impossible(
+    analysed: Analysed, contracts: list[dict[str, Any]]
+) -> None:
+    found = analysed(*contracts)
+
+    assert (found.findings, found.undecided) == ((), ())
+
+
+def test_a_limit_that_only_calls_close_together_reach_is_a_difference() -> None:
+    """Five searches, each just over a second after the one before, are within five seconds."""
+    old = [c("rate_limit", "find", 1, 1)]
+    rules = [parse_rules({"contracts": some}) for some in (old, [*old, c("rate_limit", "find", 4, 5)])]
+
+    found = compare(*rules)
+
+    assert found.stricter is not None
+    assert [row.outcome for row in found.stricter if row.kind == "call"] == [*["ok"] * 4, "refused"]
+
+
+@pytest.mark.parametrize(
+    ("contracts", "note"),
+    [
+        (
+            [c("at_most_total", "pay", "amount", 500), c("at_most_total", "pay", "amount", 400)],
+            "searched with amounts at and just over 400, 500",
+        ),
+        (
+            [c("rate_limit", "find", 3, 60), c("at_most_n_times", "find", 2, within=90)],
+            "searched with waits of half of each window and just over it",
+        ),
+        ([c("at_most_n_times", "pay", 3), c("at_most_n_times", "pay", 2)], None),
+    ],
+)
+def test_a_contract_that_never_decides_says_with_which_amounts_and_times(
+    analysed: Analysed, contracts: list[dict[str, Any]], note: str | None
+) -> None:
+    (found,) = analysed(*contracts).findings
+
+    assert (found.kind, found.note) == ("contract-implied-by", note)
