@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_rt import (
@@ -41,7 +40,8 @@ class GovernedProvider(StandIn[ModelProvider]):
         if self.__lent__ and not self.__judge__.is_around():
             return await self.__wrapped__.complete(request, *args, **kwargs)
         activity, request = await begin_model_call(self.__judge__, request)
-        response = await perform(activity, partial(self.__wrapped__.complete, request, *args, **kwargs))
+        # Looked up inside: a provider that makes its client only now may fail at it.
+        response = await perform(activity, lambda: self.__wrapped__.complete(request, *args, **kwargs))
         return await end_model_call(activity, response)
 
 

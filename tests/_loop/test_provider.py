@@ -79,6 +79,30 @@ async def test_the_rest_of_a_provider_is_passed_through(make_stage: Any, kit: An
     assert stage.events() == []
 
 
+async def test_a_provider_that_cannot_be_called_now_has_failed(make_stage: Any, kit: Any) -> None:
+    """One that makes its client with the first call fails like any other call: its row is closed at once."""
+
+    class Late(CompleteOnlyProvider):
+        is_ready = True
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "complete" and not self.is_ready:
+                raise ConnectionError("no client")
+            return super().__getattribute__(name)
+
+    stage = await make_stage()
+    provider = Late("never said")
+    governed = stage.governance.wrap_provider(provider)
+    provider.is_ready = False
+
+    async with stage.governance.run_scope():
+        with pytest.raises(ConnectionError):
+            await governed.complete(ModelRequest(messages=(kit.user("hi"),)))
+        (ended,) = stage.events("ActivityCompleted")
+
+    assert (ended["status"], ended["error"]["type"]) == ("failed", "ConnectionError")
+
+
 async def test_copies_of_a_governed_provider_are_governed(make_stage: Any, kit: Any) -> None:
     """A loop that is copied with its provider does not lose governance."""
     stage = await make_stage(lambda e: "BLOCK" if e["event_type"] == "ActivityStarted" else None)
