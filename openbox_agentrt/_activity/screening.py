@@ -22,6 +22,19 @@ if TYPE_CHECKING:
     from .request import DecisionRequest
 
 
+class Prescreen(Activity):
+    """
+    A model call that is judged with its prompt, long before its turn.
+
+    Args:
+        sent: Its messages, as they are now.
+    """
+
+    def __init__(self, run: RunState, request: DecisionRequest, sent: Look) -> None:
+        super().__init__(run, request)
+        self.sent = sent
+
+
 async def screen_prompt(
     run: RunState,
     messages: Sequence[Any] = (),
@@ -49,6 +62,7 @@ async def screen_prompt(
     prompt.begin()
     await prompt.complete(None, shown=_shown(run, prompt.content))
     if run.services.options.send_llm_start_event:
+        sent = run.judged.look(messages)
         others = _unjudged(run, run.redactions.messages(messages), prompt.content)
         request = model_request(
             run,
@@ -58,9 +72,11 @@ async def screen_prompt(
             activity_id=run.identity.prescreen_id,
             owed=_owed(prompt),
         )
-        prescreen = Activity(run, request)
+        prescreen = Prescreen(run, request, sent)
         await decide(prescreen)
-        _note(prescreen)
+        if sent.is_same():
+            # What has changed is judged with the call itself: see `take_prescreen`.
+            _note(prescreen)
         # Core has redacted it only now, and the model names what it was shown.
         prompt.replace_content(prescreen.content[0]["prompt"])
         prescreen.move("keep")
@@ -88,7 +104,7 @@ async def judge_input(
         request, looks = _question(run, messages, model, max_output_tokens)
         await decide_again(activity, request)
         if not all(map(Look.is_same, looks)):
-            await _refuse_changing(activity)
+            await refuse_changing(activity)
     _note(activity)
     return activity
 
@@ -115,11 +131,11 @@ async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | N
             closed.
     """
     prescreen = run.open_activities.get(run.identity.prescreen_id)
-    if not isinstance(prescreen, Activity) or prescreen.state != "ahead":
+    if not isinstance(prescreen, Prescreen) or prescreen.state != "ahead":
         return None
     if run.refusal(LLM_ACTIVITY) is not None:
         return None
-    if last_user_text(messages) != run.prompt or _adds(messages, prescreen):
+    if last_user_text(messages) != run.prompt or not prescreen.sent.is_same() or _adds(messages, prescreen):
         prescreen.release()
         return None
     prescreen.move("take")
@@ -133,7 +149,7 @@ async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | N
             await prescreen.fail(error)
             raise
         if not sent.is_same():
-            await _refuse_changing(prescreen)
+            await refuse_changing(prescreen)
     return prescreen
 
 
@@ -174,8 +190,13 @@ async def check_elements(activity: Activity, elements: Sequence[Element]) -> Non
         raise error
 
 
-async def _refuse_changing(activity: Activity) -> NoReturn:
-    """Refuse a model call whose messages are not what was judged any more."""
+async def refuse_changing(activity: Activity) -> NoReturn:
+    """
+    Refuse a model call whose messages are not what was judged any more.
+
+    Raises:
+        GovernanceBlockedError: Always. The row is closed.
+    """
     error = GovernanceBlockedError("its messages change while they are judged", event=LLM_ACTIVITY)
     await activity.fail(error)
     raise error

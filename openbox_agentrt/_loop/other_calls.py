@@ -11,10 +11,11 @@ from agent_rt import CancellationToken, EmbeddingRequest, ModelRequest
 
 from .._activity.outputs import WITHHELD_OUTPUT, seen
 from .._activity.perform import perform
-from .._activity.screening import check_elements, judge_elements
+from .._activity.screening import check_elements, judge_elements, refuse_changing
 from .._plain.arguments import plain_value
 from .._plain.unseen import Unseen, unseen_in
 from .._run.record import refused
+from .._run.redaction.changeable_parts import saying
 from .._wire.model_input import Element, message_elements
 from ..decision import Verdict
 from ..errors import GovernanceBlockedError, GovernanceUnavailableError
@@ -75,7 +76,10 @@ async def _judged(
     run = judge.around(LLM_ACTIVITY)
     elements = _elements(run.redactions.value(given))
     _check_seen(run, elements)
+    said = saying(_elements(given))
     activity = await judge_elements(run, elements, model=model)
+    if saying(_elements(given)) != said:
+        await refuse_changing(activity)
     ready = run.redactions.value(given)
     await check_elements(activity, _elements(ready))
     result = await perform(activity, lambda: work(ready))

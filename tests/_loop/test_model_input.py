@@ -353,6 +353,41 @@ async def test_what_changes_once_while_it_is_judged_is_judged_again(make_stage: 
     assert stage.core.orphans() == []
 
 
+@pytest.mark.parametrize("when", ["while it is judged", "before the first call"])
+async def test_what_changes_between_the_prompt_and_the_first_call(
+    make_stage: Any, kit: Any, when: str
+) -> None:
+    """The model call is judged with the prompt, and what it sends may change until it comes."""
+    data: dict[str, Any] = {"note": "milk"}
+
+    def judge(event: Mapping[str, Any]) -> str | None:
+        if when == "while it is judged" and event["event_type"] == "ActivityStarted":
+            told = no_bad(event)
+            data["note"] = BAD
+            return told
+        return no_bad(event)
+
+    def filter_tools(*_: Any) -> list[str]:
+        data["note"] = BAD
+        return []
+
+    stage = await make_stage(judge)
+    provider = ScriptedProvider("never said")
+    loop = AgentLoop(
+        provider,
+        tool_registry=kit.registry({}),
+        tool_filter=filter_tools if when == "before the first call" else None,
+    )
+
+    with pytest.raises(GovernanceBlockedError):
+        await stage.governance.govern_loop(loop).run(
+            kit.agent(), [says("user", "hi", ContentPart("json", data=data))]
+        )
+
+    assert provider.requests == []
+    assert stage.core.orphans() == []
+
+
 async def test_a_change_in_a_refused_call_is_not_forgotten(make_stage: Any, kit: Any) -> None:
     """It was made before the call, and nobody was asked about it then."""
     data: dict[str, Any] = {"note": "milk"}

@@ -234,3 +234,20 @@ async def test_what_core_refuses_of_an_output_is_not_handed_on(make_stage: Any, 
             await calls(kit, "fine")[name](stage.governance.wrap_provider(Provider()))
 
     assert caught.value.ran
+
+
+@pytest.mark.parametrize("name", ["embed", "create_batch"])
+async def test_what_changes_while_it_is_judged_is_not_sent(make_stage: Any, name: str) -> None:
+    """Whoever gave the list may go on filling it."""
+    texts = ["fine"]
+    stage = await make_stage(lambda event: texts.append(BAD))
+    provider = Provider()
+    governed: Any = stage.governance.wrap_provider(provider)
+    given: Any = EmbeddingRequest(input=texts) if name == "embed" else texts
+
+    async with stage.governance.run_scope():
+        with pytest.raises(GovernanceBlockedError, match="change while they are judged"):
+            await getattr(governed, name)(given)
+
+    assert provider.given == []
+    assert stage.core.orphans() == []
