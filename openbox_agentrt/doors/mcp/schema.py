@@ -11,8 +11,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 _MAX_DEPTH = 64
+_CONTAINERS = (Mapping, list)
+_COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 _WORDS = {
     "string": "a text",
     "integer": "a whole number",
@@ -39,84 +42,112 @@ def read_by_schema(args: Mapping[str, Any], schema: object) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         return dict(args)
     reader = _Reader(schema)
-    for problem in reader.problems(args, schema, (), 0):
-        raise OffSchemaError(problem)
-    read: dict[str, Any] = reader.filled(dict(args), schema)
-    return read
+    try:
+        problem = reader.problem(args, schema, ())
+        if problem is None:
+            read: dict[str, Any] = reader.filled(dict(args), schema, ())
+            return read
+    except RecursionError:
+        problem = "the arguments or their schema are nested too deeply"
+    raise OffSchemaError(problem)
 
 
 class _Reader:
+    """Read the arguments of one call. A place in them and a schema are looked at once, however they meet."""
+
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
+        self._found: dict[tuple[tuple[str, ...], int], str | None] = {}
+        self._filling: set[tuple[tuple[str, ...], int]] = set()
 
-    def filled(self, value: Any, schema: object) -> Any:
+    def filled(self, value: Any, schema: object, path: tuple[str, ...]) -> Any:
         """Give a value in which nothing is a problem, with defaults for what it leaves out."""
-        if not isinstance(schema, Mapping):
+        place = (path, id(schema))
+        if not isinstance(schema, Mapping) or place in self._filling:
             return value
-        if "$ref" in schema:
-            value = self.filled(value, self._referred(schema["$ref"]))
-        for part in _schemas(schema, "allOf"):
-            value = self.filled(value, part)
-        for word in ("anyOf", "oneOf"):
-            value = self.filled(
-                value, next((p for p in _schemas(schema, word) if self._fits(value, p)), None)
-            )
-        if isinstance(value, Mapping):
-            given = {
-                name: functools.reduce(self.filled, _parts(schema, name), item)
-                for name, item in value.items()
-            }
-            return {**_defaults(schema), **given}
-        if isinstance(value, list):
-            return [self.filled(item, _item(schema, index)) for index, item in enumerate(value)]
+        self._filling.add(place)
+        value = self._inner_filled(self._chosen(value, schema, path), schema, path)
+        self._filling.remove(place)
         return value
 
-    def _fits(self, value: Any, schema: object) -> bool:
-        if isinstance(schema, Mapping) and "$ref" in schema:
-            return self._fits(value, self._referred(schema["$ref"]))
-        if any(self.problems(value, schema, (), 0)):
+    def _chosen(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+        if "$ref" in schema:
+            value = self.filled(value, self._referred(schema["$ref"]), path)
+        for part in _schemas(schema, "allOf"):
+            value = self.filled(value, part, path)
+        for word in ("anyOf", "oneOf"):
+            fitting = (part for part in _schemas(schema, word) if self._fits(value, part, path))
+            value = self.filled(value, next(fitting, None), path)
+        return value
+
+    def _inner_filled(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+        if isinstance(value, Mapping):
+            given = dict(value)
+            for name in value:
+                for part in _parts(schema, name):
+                    given[name] = self.filled(given[name], part, (*path, name))
+            return {**_defaults(schema), **given}
+        if isinstance(value, list):
+            return [
+                self.filled(item, _item(schema, index), (*path, str(index)))
+                for index, item in enumerate(value)
+            ]
+        return value
+
+    def _fits(self, value: Any, schema: object, path: tuple[str, ...]) -> bool:
+        if self.problem(value, schema, path) is not None:
             return False
+        while isinstance(schema, Mapping) and "$ref" in schema:
+            schema = self._referred(schema["$ref"])
         return not isinstance(schema, Mapping) or not isinstance(value, Mapping) or _is_meant(value, schema)
 
-    def problems(self, value: Any, schema: object, path: tuple[str, ...], depth: int) -> Iterator[str]:
+    def problem(self, value: Any, schema: object, path: tuple[str, ...]) -> str | None:
+        """Say what is wrong with a value first; None if nothing is."""
         if not isinstance(schema, Mapping):
-            return
-        if depth > _MAX_DEPTH:
-            yield f"argument {_shown(path)} is nested too deeply"
-            return
-        if "$ref" in schema:
-            yield from self.problems(value, self._referred(schema["$ref"]), path, depth + 1)
-        for part in _schemas(schema, "allOf"):
-            yield from self.problems(value, part, path, depth + 1)
-        for word in ("anyOf", "oneOf"):
-            found = [list(self.problems(value, part, path, depth + 1)) for part in _schemas(schema, word)]
-            if found and all(found):
-                yield found[0][0]
-        declared = _declared_types(schema)
-        if declared and not declared & _types_of(value):
-            yield _mismatch(path, value, declared)
-        yield from self._inside(value, schema, path, depth)
+            return None
+        if len(path) > _MAX_DEPTH:
+            return f"argument {_shown(path)} is nested too deeply"
+        if not isinstance(value, _CONTAINERS) and _COMBINING.isdisjoint(schema):
+            return _mismatch(path, value, schema)
+        place = (path, id(schema))
+        if place not in self._found:
+            # Where a schema comes back to itself without going deeper, it fits nothing by that.
+            self._found[place] = f"argument {_shown(path)} has a schema that refers to itself"
+            self._found[place] = next(filter(None, self._problems(value, schema, path)), None)
+        return self._found[place]
 
-    def _inside(
-        self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...], depth: int
-    ) -> Iterator[str]:
+    def _problems(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str | None]:
+        if "$ref" in schema:
+            yield self.problem(value, self._referred(schema["$ref"]), path)
+        for part in _schemas(schema, "allOf"):
+            yield self.problem(value, part, path)
+        for word in ("anyOf", "oneOf"):
+            found = [self.problem(value, part, path) for part in _schemas(schema, word)]
+            if found and all(found):
+                yield found[0]
+        yield _mismatch(path, value, schema)
         if isinstance(value, Mapping):
             for name, item in value.items():
                 for part in _parts(schema, name):
-                    yield from self.problems(item, part, (*path, name), depth + 1)
+                    yield self.problem(item, part, (*path, name))
         elif isinstance(value, list):
             for index, item in enumerate(value):
-                yield from self.problems(item, _item(schema, index), (*path, str(index)), depth + 1)
+                yield self.problem(item, _item(schema, index), (*path, str(index)))
 
     def _referred(self, reference: object) -> object:
         if not isinstance(reference, str) or not reference.startswith("#"):
             # Elsewhere: not declared here, as far as anybody can tell.
             return None
         found: object = self._root
-        for step in reference.lstrip("#").strip("/").split("/") if reference != "#" else ():
-            name = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, Mapping) else None
+        for step in unquote(reference[1:]).strip("/").split("/") if reference != "#" else ():
+            found = _at(found, step.replace("~1", "/").replace("~0", "~"))
         return found
+
+
+def _at(found: object, name: str) -> object:
+    if isinstance(found, list):
+        return found[int(name)] if name.isdecimal() and int(name) < len(found) else None
+    return found.get(name) if isinstance(found, Mapping) else None
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -206,7 +237,10 @@ def _types_of(value: Any) -> set[str]:
     return {"array"} if isinstance(value, list) else {"object"}
 
 
-def _mismatch(path: tuple[str, ...], value: Any, declared: set[str]) -> str:
+def _mismatch(path: tuple[str, ...], value: Any, schema: Mapping[str, Any]) -> str | None:
+    declared = _declared_types(schema)
+    if not declared or declared & _types_of(value):
+        return None
     wanted = " or ".join(_WORDS.get(name, name[:20]) for name in sorted(declared))
     given = _WORDS[min(_types_of(value), key=list(_WORDS).index)]
     return f"argument {_shown(path)} is {given}, and the tool declares {wanted}"

@@ -33,6 +33,8 @@ def schema(**properties: Any) -> dict[str, Any]:
         pytest.param({"const": 1}, "1", "declares a whole number or a number", id="constant"),
         pytest.param({"$ref": "#/$defs/Item"}, {"price": "7"}, "'x.price' is a text", id="reference"),
         pytest.param({"$ref": "#/$defs/It~0em~1s"}, "7", "declares a whole number", id="escaped reference"),
+        pytest.param({"$ref": "#/$defs/It~0em%7E1s"}, "7", "declares a whole number", id="quoted reference"),
+        pytest.param({"$ref": "#/$defs/Some/anyOf/1"}, "7", "a whole number", id="reference into a list"),
         pytest.param(
             {"type": "array", "items": ITEM}, [{"price": 1}, {"price": "1"}], "x.1.price", id="items"
         ),
@@ -47,7 +49,8 @@ def schema(**properties: Any) -> dict[str, Any]:
 )
 def test_another_type_is_refused(declared: Any, value: Any, problem: str) -> None:
     """At any depth, with the argument's name and no value of it."""
-    declared_with = {**schema(x=declared), "$defs": {"Item": ITEM, "It~em/s": {"type": "integer"}}}
+    defs = {"Item": ITEM, "It~em/s": {"type": "integer"}, "Some": {"anyOf": [{}, {"type": "integer"}]}}
+    declared_with = {**schema(x=declared), "$defs": defs}
 
     with pytest.raises(OffSchemaError) as caught:
         read_by_schema({"x": value}, declared_with)
@@ -144,5 +147,37 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
     tree = {"type": "object", "properties": {"left": {"$ref": "#"}}}
     assert read_by_schema({"left": {"left": {}}}, tree) == {"left": {"left": {}}}
 
-    with pytest.raises(OffSchemaError, match="too deeply"):
+    with pytest.raises(OffSchemaError, match="refers to itself"):
         read_by_schema({}, {"$ref": "#"})
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+def test_an_alternative_that_refers_to_itself_is_none(word: str) -> None:
+    """The others count, for what fits and for what does not."""
+    loop = {"$ref": "#/properties/x"}
+    listed = schema(x={word: [loop, {"type": "string"}, loop]})
+
+    assert read_by_schema({"x": "a"}, listed) == {"x": "a"}
+    with pytest.raises(OffSchemaError):
+        read_by_schema({"x": 5}, listed)
+
+
+def _condition(word: str, depth: int, last: dict[str, Any]) -> dict[str, Any]:
+    value = last
+    for _ in range(depth):
+        value = {word: value, "other": {"is": "a"}}
+    return value
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+def test_alternatives_within_alternatives_are_looked_at_once(word: str) -> None:
+    """Each of three leads to all three at every level, and a value thirty levels deep is read at once."""
+    one = {"$ref": "#/$defs/one"}
+    kinds = [{"type": "object", "properties": {name: one, "other": one}} for name in ("and", "or")]
+    leaf = {"type": "object", "properties": {"is": {"type": "string"}, "exact": {"default": True}}}
+    defs = {"one": {word: [*({**kind, "required": ["other"]} for kind in kinds), leaf]}}
+    listed = {"properties": {"x": one}, "$defs": defs}
+
+    read = read_by_schema({"x": _condition("and", 30, {"is": "b"})}, listed)
+
+    assert str(read).count("'exact': True") == 31
