@@ -110,15 +110,6 @@ def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
         longest: The bytes of the longest text that is not cut.
     """
     kind = type(value)
-    left[0] -= _NODE_BYTES
-    if kind is str:
-        size = len(value) if value.isascii() else _MOST_BYTES_OF_A_CHARACTER * len(value)
-        left[0] -= size
-        if left[0] <= 0 or size > longest:
-            raise _NotPlainError
-        return safe_text(value)
-    if left[0] <= 0:
-        raise _NotPlainError  # something has to be cut, and the rest need not be looked at
     copy: Any
     if kind is dict:
         copy = value.copy()
@@ -127,25 +118,20 @@ def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
             raise _NotPlainError
     elif kind is list or kind is tuple:
         copy = inside = list(value)
-    elif (
-        value is None
-        or kind is bool
-        or (kind is int and -_WHOLE <= value <= _WHOLE)
-        or (kind is float and math.isfinite(value))
-    ):
-        return value
     else:
-        raise _NotPlainError
+        return _plain_leaf(value, left, longest)
     if _FLAT.issuperset(map(type, inside)):
         # A text that stands there many times is not written out only to be measured.
-        too_much = len(copy) > _FEW and sum(map(getsizeof, inside)) > left[0]
-        size = longest if too_much else len(_PACKER.encode(copy))
-        left[0] -= size + _NODE_BYTES * len(copy)
+        if len(copy) > _FEW and sum(map(getsizeof, inside)) > left[0]:
+            raise _NotPlainError
+        size = len(_PACKER.encode(copy))
+        left[0] -= size + _NODE_BYTES * (len(copy) + 1)
         if left[0] <= 0 or size >= longest:
             raise _NotPlainError
         return copy
-    if depth == _PLAIN_DEPTH:
-        raise _NotPlainError
+    left[0] -= _NODE_BYTES
+    if left[0] <= 0 or depth == _PLAIN_DEPTH:
+        raise _NotPlainError  # something has to be cut, and the rest need not be looked at
     if kind is not dict:
         return [_plain(item, left, longest, depth + 1) for item in copy]
     names = "".join(copy)
@@ -155,6 +141,25 @@ def _plain(value: Any, left: list[int], longest: int, depth: int) -> Any:
     for name, item in copy.items():
         copy[name] = _plain(item, left, longest, depth + 1)
     return copy
+
+
+def _plain_leaf(value: Any, left: list[int], longest: int) -> Any:
+    """Do the same with what holds nothing else."""
+    kind = type(value)
+    left[0] -= _NODE_BYTES
+    if kind is str:
+        size = len(value) if value.isascii() else _MOST_BYTES_OF_A_CHARACTER * len(value)
+        left[0] -= size
+        if left[0] > 0 and size <= longest:
+            return safe_text(value)
+    elif left[0] > 0 and (
+        value is None
+        or kind is bool
+        or (kind is int and -_WHOLE <= value <= _WHOLE)
+        or (kind is float and math.isfinite(value))
+    ):
+        return value
+    raise _NotPlainError
 
 
 class _Converter(Walker):
