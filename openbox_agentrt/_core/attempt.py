@@ -31,7 +31,7 @@ from .._wire.error_info import scrub
 from ..decision import Answer
 from ..errors import GovernanceUnavailableError
 from .parsing import UnknownVerdict, decoded, not_understood, parse_answer, read_answer
-from .transport.direct import DirectClient
+from .transport.direct import DirectClient, named
 from .transport.exchange import (
     EVALUATE,
     AnswerTooLargeError,
@@ -114,20 +114,25 @@ class Attempts:
         if direct is None or not direct.asks:
             return await self._through_openbox_core(event, stamp, limit)
         try:
-            exchange = await direct.ask(event, stamp, limit, self._privacy.redact_keys)
-        except OpenBoxAuthError:
-            raise
+            answered = direct.ask(event, stamp, limit, self._privacy.redact_keys)
         except (ContractError, OpenBoxConfigError, ValueError, RecursionError) as error:
             raise _refused(f"the event could not be put to core: {error}", None) from error
         except Exception as error:
             # A fault of openbox_core's or of ours: nothing of it is an ALLOW.
             raise _unreadable(error) from error
-        if exchange.status == 200:
-            return read_answer(exchange.body or b"", on_unknown=self._on_unknown)
-        if exchange.status is not None:
-            return _by_status(exchange, exchange.status, None, self._on_unknown, self._now)
-        assert exchange.error is not None
-        return _by_error(exchange.error, self._on_unknown)
+        try:
+            status, headers, body = await answered
+        except TimeoutError:
+            return Outage(reason=f"core could not be reached: no answer within {limit:.3g} s")
+        except Exception as error:  # noqa: BLE001
+            # Told apart there: nothing of it is an ALLOW.
+            return _by_error(error, self._on_unknown)
+        if status == 200:
+            return read_answer(body or b"", on_unknown=self._on_unknown)
+        direct.check_signature(status, headers, body)
+        retry_after = named(headers or {}, "retry-after")
+        exchange = Exchange(path=EVALUATE, status=status, body=body, retry_after=retry_after)
+        return _by_status(exchange, status, None, self._on_unknown, self._now)
 
     async def _through_openbox_core(self, event: EventEnvelope, stamp: str, limit: float) -> Answer | Outage:
         result: EvaluationResult | None = None

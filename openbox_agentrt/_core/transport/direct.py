@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import Context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import httpx
 import msgspec
 from openbox_core.client import EVALUATE_PATH, EVALUATE_PATH_V2, EvaluationClient
 from openbox_core.identity import AgentIdentity, build_auth_headers, prepare_signed_request
@@ -30,6 +29,9 @@ from .exchange import Exchange, current_exchange
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
 
+
+Answered = tuple[int, Mapping[str, str], bytes]
+"""Status, headers and body of an answer."""
 
 _JSON: Final = "application/json"
 _FETCHING: Final = ("okta_bootstrap_private_key", "workload_private_key")
@@ -59,9 +61,7 @@ class Line(Protocol):
     @property
     def waits(self) -> bool: ...
 
-    async def carry(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    async def carry(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answered:
         """Make one request to the Core; give status, headers and body of its answer."""
 
     async def aclose(self) -> None:
@@ -79,9 +79,7 @@ class LocalLine:
     def waits(self) -> bool:
         return self._waiting is not None
 
-    async def carry(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    async def carry(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answered:
         """Make one request to the Core; give status, headers and body of its answer."""
         own = dict(headers)  # a Core may change them, and other requests share them
         if self._waiting is not None:
@@ -119,9 +117,9 @@ class DirectClient(EvaluationClient):
             **build_auth_headers(api_key, **self._sdk),
         }
 
-    async def ask(
+    def ask(
         self, event: EventEnvelope, stamp: str, seconds: float, redact_keys: Collection[str]
-    ) -> Exchange:
+    ) -> Awaitable[Answered]:
         """
         Put `event` to Core, with the time `stamp` unless it has one. Only for a client that `asks`.
 
@@ -129,10 +127,12 @@ class DirectClient(EvaluationClient):
             seconds: Time for the answer.
             redact_keys: Names of what openbox_core takes out of it.
 
+        Returns:
+            What is to be awaited at once; it raises what the line does, and a `TimeoutError`.
+
         Raises:
             ContractError: It is not an event that openbox_core would send.
             RecursionError: It is nested too deeply to be written.
-            OpenBoxAuthError: Core rejected the signature.
         """
         line = self.line
         assert line is not None
@@ -151,23 +151,18 @@ class DirectClient(EvaluationClient):
                 body = serialize_body(to_json_safe(payload, exclude_none=False))
         else:
             path, sent, body = self._signed(self._identity, payload)
-        try:
-            if self._waits:
-                async with asyncio.timeout(seconds):
-                    status, headers, body = await line.carry("POST", path, sent, body)
-            else:
-                status, headers, body = await line.carry("POST", path, sent, body)
-        except TimeoutError:
-            error = httpx.ReadTimeout(f"no answer within {seconds:.3g} s")
-            return Exchange(path=path, error=error)
-        except Exception as error:  # noqa: BLE001
-            # For whoever reads the exchange: nothing of it is an ALLOW.
-            return Exchange(path=path, error=error)
-        if status == 200:
-            return Exchange(path=path, status=status, body=body)
+        answered = line.carry("POST", path, sent, body)
+        return _within(seconds, answered) if self._waits else answered
+
+    def check_signature(self, status: int, headers: Mapping[str, str] | None, body: bytes) -> None:
+        """
+        Read what Core says of a request, if it was signed.
+
+        Raises:
+            OpenBoxAuthError: Core rejected the signature.
+        """
         if status in (401, 403) and self._identity is not None:
-            raise self._classify_auth_failure(WireAnswer(status, headers, body), signed=True)
-        return Exchange(path=path, status=status, body=body, retry_after=_named(headers or {}, "retry-after"))
+            raise self._classify_auth_failure(WireAnswer(status, headers or {}, body), signed=True)
 
     def _signed(
         self, identity: AgentIdentity | OktaAgentIdentity, payload: dict[str, Any]
@@ -236,11 +231,17 @@ class _Poster:
             exchange.error = error
             raise
         exchange.status, exchange.body = status, content
-        exchange.retry_after = _named(answered, "retry-after")
+        exchange.retry_after = named(answered, "retry-after")
         return WireAnswer(status, answered, content)
 
 
-def _named(headers: Mapping[str, str], wanted: str) -> str | None:
+async def _within(seconds: float, answered: Awaitable[Answered]) -> Answered:
+    async with asyncio.timeout(seconds):
+        return await answered
+
+
+def named(headers: Mapping[str, str], wanted: str) -> str | None:
+    """Find a header by its name in lower case."""
     return next((value for name, value in headers.items() if name.lower() == wanted), None)
 
 
