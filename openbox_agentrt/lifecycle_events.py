@@ -235,16 +235,14 @@ def activity_completed(
         told: What work that has failed gave all the same, such as an error for a model to read.
         duration_ms: How long it ran; a negative one, from a clock that stepped back, counts as 0.
     """
-    fields: dict[str, Any] = {"status": status}
-    is_whole = True
-    if error is None:
-        fields["activity_output"], is_whole = shown(output, max_bytes=max_bytes)
-    elif told is not None:
-        fields["activity_output"], is_whole = shown(told, max_bytes=max_bytes)
+    payload = run.payload({}, extra, max_bytes)
+    payload["status"] = status
+    given, is_whole = shown(output if error is None else told, max_bytes=max_bytes)
+    if given is not None:
+        payload["activity_output"] = given
     if duration_ms is not None:
-        fields["duration_ms"] = max(0, round(duration_ms))
+        payload["duration_ms"] = max(0, round(duration_ms))
     name = safe_text(activity_type)
-    payload = run.payload(fields, extra, max_bytes)
     if error is not None:
         payload["error"] = json_safe(error)
     kind = EventEnvelope if is_whole else PartialEvent

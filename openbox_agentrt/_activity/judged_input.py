@@ -85,8 +85,6 @@ def snapshot(value: Any) -> tuple[Any, bool]:
 
 def own_copy(value: Any) -> Any:
     """Copy JSON data, which whoever made it may change later. Anything else is returned as it is."""
-    if type(value) in _IMMUTABLE:
-        return value
     try:
         return _copied(value, [_MOST_ITEMS], 0)
     except (_NotPlainError, RuntimeError):
@@ -99,18 +97,22 @@ class _NotPlainError(Exception):
 
 def _copied(value: Any, room: list[int], depth: int) -> Any:
     kind = type(value)
-    if kind in _IMMUTABLE:
+    if kind is dict:
+        copied = value.copy()
+        inside = copied.values()
+        if not _IMMUTABLE.issuperset(map(type, copied)):
+            raise _NotPlainError  # a key that is more than a name
+    elif kind is list:
+        copied = inside = value.copy()
+    elif kind in _IMMUTABLE:
         return value
-    if depth == _PLAIN_DEPTH or (kind is not dict and kind is not list):
+    else:
         raise _NotPlainError
     # What stands in several places is copied for each of them, so there is a bound on how often.
-    room[0] -= len(value)
-    if room[0] < 0:
+    room[0] -= len(copied)
+    if room[0] < 0 or depth == _PLAIN_DEPTH:
         raise _NotPlainError
-    copied = value.copy()
-    if kind is dict and not _IMMUTABLE.issuperset(map(type, copied)):
-        raise _NotPlainError  # a key that is more than a name
-    if _IMMUTABLE.issuperset(map(type, copied.values() if kind is dict else copied)):
+    if _IMMUTABLE.issuperset(map(type, inside)):
         return copied
     if kind is list:
         return [_copied(item, room, depth + 1) for item in copied]
