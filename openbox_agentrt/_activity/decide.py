@@ -77,10 +77,11 @@ async def decide(activity: Activity) -> None:
             _redact(activity, answer)
             await _ask_person(activity, answer)
             activity.guards = await put_in_place(activity, answer)
-        if perf_counter() - began > LONG_WAIT or "approval_seconds" in activity.facts:
-            await _judge_again(activity)
-        if activity.reservation is not None and activity.reservation.has_to_start:
-            await start(activity)
+        if activity.reservation is not None:
+            if perf_counter() - began > LONG_WAIT or "approval_seconds" in activity.facts:
+                await _judge_again(activity)
+            if activity.reservation.has_to_start:
+                await start(activity)
         _allow(activity, answer)
     except BaseException as error:
         await _stop(activity, error)
