@@ -12,6 +12,7 @@ from openbox_agentrt.acel import (
     Session,
     at_most_n_times,
     at_most_total,
+    matching,
     must_precede,
     postcondition,
     precondition,
@@ -175,6 +176,29 @@ async def test_a_cancelled_call_is_settled(where: str) -> None:
     assert not session.reserve("y").allowed
     other = await session.areserve("x") if where != "precondition" else None
     assert other is None or not other.allowed
+
+
+async def test_what_ran_counts_also_where_its_end_is_cancelled() -> None:
+    """It is an unknown outcome of the arguments that ran, not of those that were judged."""
+    reached = asyncio.Event()
+
+    async def wait(*_: Any) -> bool:
+        reached.set()
+        await asyncio.Event().wait()
+        return True
+
+    push = at_most_n_times(matching("Bash", "push"), 1)
+    session = Session(contracts=[push])
+    session.register_tool("Bash", postcondition=wait)
+    call = await session.areserve("Bash", {"command": "ls"})
+    task = asyncio.create_task(call.acommit(args={"command": "git push"}))
+    await reached.wait()
+
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not (await session.areserve("Bash", {"command": "git push"})).allowed
 
 
 async def test_a_task_that_dies_with_its_reservation() -> None:

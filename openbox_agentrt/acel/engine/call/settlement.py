@@ -98,8 +98,7 @@ class Settlement:
         try:
             found = self.check(call, spec, result)
         except BaseException:
-            self.store.drop(call)
-            self._finish(call, "lose")
+            self.lose(call)
             raise
         return self._concluded(call, result, found)
 
@@ -116,8 +115,7 @@ class Settlement:
                 fault = await self._commits_now().awrite(spec, _ran(call), result)
                 found = self._unwritten(call, fault, result) or found
         except BaseException:
-            self.store.drop(call)
-            self._finish(call, "lose")
+            self.lose(call)
             raise
         return self._concluded(call, result, found)
 
