@@ -359,6 +359,22 @@ def test_an_amount_under_way_is_unknown_in_a_snapshot(estimate: int | None) -> N
     assert Session.restore(session.snapshot(), [contract]).reserve("llm_call", {"tokens": 1}).allowed
 
 
+def test_an_amount_under_way_is_unknown_from_when_the_snapshot_is_taken() -> None:
+    """What a call spends until then, it spends then: the window begins anew."""
+    contract = at_most_total("llm_call", "tokens", 20, within=60)
+    clock = ManualClock()
+    session = Session(contracts=[contract], clock=clock.time)
+    flying = session.reserve("llm_call", deferred=("tokens",))
+    clock.advance(50)
+    restored = Session.restore(session.snapshot(), [contract], clock=clock.time)
+    clock.advance(50)
+
+    assert not restored.reserve("llm_call", {"tokens": 1}).allowed
+    clock.advance(11)
+    assert restored.reserve("llm_call", {"tokens": 1}).allowed
+    flying.commit(measured={"tokens": 1})
+
+
 @pytest.mark.parametrize(
     ("estimate", "deferred"), [(4, ("tokens",)), (None, {"tokens": 4}), (9, {"tokens": 4})]
 )

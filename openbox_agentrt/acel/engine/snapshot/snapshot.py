@@ -16,6 +16,7 @@ from typing import Any
 from ...contracts.base import ENDED, HALTED, TemporalContract
 from ...contracts.identity import forms_hash, meaning_of, rules_hash
 from ...memory.cell import LiveCell
+from ...memory.clock import advance, look, together
 from ...wording import shown
 from ..engine import Engine
 from ..store.session_store import SessionStore
@@ -92,8 +93,12 @@ def restore_snapshot(engine: Engine, snapshot: Mapping[str, Any], *, migrate: bo
 
 
 def _dump(store: SessionStore) -> dict[str, Any]:
+    # A call under way is an unknown outcome from now on, and not since the clock was last read.
+    timeline = together(store.memory.timelines())
+    moment = look(timeline, None)
     store.settle()
     with store.lock:
+        advance(timeline, moment)
         cells = cells_of(store)
         dumped = {name: cell.dump() for name, cell in cells.items() if not cell.idle()}
         return {**common_memory(store), "cells": dumped}
