@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any, NoReturn
 
 import pytest
@@ -385,3 +386,19 @@ def test_an_interrupt_in_a_postcondition_loses_nothing() -> None:
     assert session.in_flight == 0
     assert not session.reserve("x").allowed
     assert not session.reserve("y").allowed
+
+
+@pytest.mark.parametrize("command", ["\ud800", b"\xff", [b"\xff", "ls"]])
+@pytest.mark.parametrize("of", [matching("Bash", "push"), any_of(matching("Bash", "push"), "y")])
+def test_a_dropped_call_that_could_not_be_looked_into_is_settled_at_once(of: Any, command: Any) -> None:
+    """What went wrong keeps nothing of it alive until Python next collects what is in a circle."""
+    session = Session(contracts=[at_most_n_times(of, 3)])
+    gc.collect()
+    gc.disable()
+    try:
+        reservation = session.reserve("Bash", {"command": command})
+        assert reservation.faults
+        del reservation
+        assert session.in_flight == 0
+    finally:
+        gc.enable()

@@ -129,7 +129,11 @@ class Searcher:
         if any(self.search(text) is not None for text in several) or self._in_one_of(single):
             return True
         if missed is not None:
-            raise missed
+            try:
+                raise missed
+            finally:
+                # Else it and this frame keep each other, and with them a call that nobody holds any more.
+                missed = None
         return False
 
     def is_in_each(self, texts: Iterable[str | None]) -> bool:

@@ -252,7 +252,11 @@ def _either(predicates: Sequence[Predicate]) -> Predicate:
             except Exception as error:  # noqa: BLE001 - kept, and raised below unless another says yes
                 fault = error
         if fault is not None:
-            raise fault
+            try:
+                raise fault
+            finally:
+                # Else it and this frame keep each other, and with them a call that nobody holds any more.
+                fault = None
         return False
 
     return predicate
