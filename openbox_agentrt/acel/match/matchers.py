@@ -98,7 +98,7 @@ class FieldPattern:
 
     def _in_any(self, args: Args) -> bool:
         value = self._value(args)
-        if isinstance(value, str):
+        if type(value) is str:
             return self._searcher.search(value) is not None
         return value is not None and self._searcher.finds(
             chain(self._field.names(args), texts_of(value, self.field))
@@ -108,7 +108,7 @@ class FieldPattern:
         value = self._value(args, whole=True)
         if self.line and (line := line_of(value)) is not None:
             value = line
-        if isinstance(value, str):
+        if type(value) is str:
             return self._searcher.search(value) is not None
         return value is not None and self._searcher.is_in_each(each_text_of(value, self.field))
 

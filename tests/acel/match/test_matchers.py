@@ -17,7 +17,9 @@ from openbox_agentrt.acel import (
     at_most_n_times,
     matching,
     must_precede,
+    never,
     never_after,
+    only,
     rate_limit,
     suspicious_names,
 )
@@ -308,3 +310,24 @@ def test_a_pattern_that_is_not_accepted_after_all_refuses() -> None:
     compile_later(["(accepted"])
 
     assert bans(matching("Bash", "(accepted"), "Bash", command="ls")
+
+
+class Lying(str):
+    """A text that gives itself out as another wherever it is asked."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "ls"
+
+    def encode(self, *_: Any, **__: Any) -> bytes:
+        return b"ls"
+
+
+@pytest.mark.parametrize("args", [{"command": Lying("git push")}, {"command": [Lying("git push")]}])
+def test_a_text_is_what_is_in_it_and_not_what_its_class_says(args: Any) -> None:
+    banned = Session(contracts=[never(matching("Bash", "push"))])
+    only_ls = Session(contracts=[only(any_of(matching("Bash", "^ls$"), "other"))])
+
+    assert not banned.reserve("Bash", args).allowed
+    assert not only_ls.reserve("Bash", args).allowed
