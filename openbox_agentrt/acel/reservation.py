@@ -9,7 +9,7 @@ from .._plain.arguments import plain_args
 from .engine.plan.planned_call import PlannedCall
 
 if TYPE_CHECKING:
-    from typing import Any, Protocol, TypedDict, Unpack
+    from typing import Any, Protocol, Self, TypedDict, Unpack
 
     from .engine.plan.tool_plan import Plan
     from .refusal import Refusal
@@ -283,6 +283,13 @@ class Reservation(PlannedCall):
         self._claim.clear()
         self.allowed = False
         self.refusal = refusal
+
+    def __copy__(self) -> Self:
+        # It is the call, and there is one: of two, the first to be dropped would end it for the other.
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     def __del__(self) -> None:
         if self._claim and self.admitted and self.step:

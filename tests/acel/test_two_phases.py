@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 from collections.abc import Callable
 from typing import Any, Literal
@@ -352,3 +353,20 @@ def test_a_prerequisite_that_what_ran_does_not_match_is_none() -> None:
     assert not session.reserve("bash", {"command": "git push"}).allowed
     session.reserve("bash", {"command": "pytest"}).commit(args={"command": "pytest -q"})
     assert session.reserve("bash", {"command": "git push"}).allowed
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("begin", ["reserve", "precheck"])
+def test_a_copy_of_a_call_is_the_call(begin: str, copied: Callable[[Any], Any]) -> None:
+    """Who drops a copy has not dropped the call, and who ends one has ended it."""
+    session = Session(contracts=[must_precede("first", "then")])
+    call = getattr(session, begin)("first")
+
+    del_me = copied(call)
+    assert del_me is call
+    del del_me
+    gc.collect()
+
+    assert session.in_flight == 1
+    call.commit()
+    assert session.reserve("then").allowed
