@@ -10,7 +10,8 @@ import typer
 
 from ..acel.rulesfile import read_rules
 from ..evidence.redaction.redactor import Redactor, redactor_of
-from ..traces.backtest import Backtest, ChangedVerdict, ChangedVerdicts, ContractFindings, backtest
+from ..traces.backtest import Backtest, ChangedVerdict, ContractFindings, backtest
+from ..traces.counts import Found
 from ..traces.events import Began
 from ..traces.formats import Recordings
 from .options import AsJson, Format, RedactField, RulesOption
@@ -117,7 +118,7 @@ def _changes(result: Backtest, redactor: Redactor) -> Iterator[str]:
     yield f"judged the same: {result.calls - refused.count - allowed.count:,}"
 
 
-def _some(changes: ChangedVerdicts, redactor: Redactor) -> Iterator[str]:
+def _some(changes: Found[ChangedVerdict], redactor: Redactor) -> Iterator[str]:
     for change in changes.first[:_SHOWN]:
         yield f"  {_call(change.call, redactor)}"
         yield from (f"    {broken.describe()}" for broken in change.broken)
@@ -147,19 +148,6 @@ def _unread(recordings: Recordings) -> str:
 
 
 def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[str, Any]:
-    def call(call: Began) -> dict[str, Any]:
-        args = None if call.args is None else redactor.redact(dict(call.args))
-        return {"tool": call.tool, "args": args, "session": call.session, "where": call.where}
-
-    def change(change: ChangedVerdict) -> dict[str, Any]:
-        broken = [broken.for_model() for broken in change.broken]
-        return {**call(change.call), "refused": change.refused, "broken": broken}
-
-    compared = {
-        "now_refused": result.now_refused.count,
-        "now_allowed": result.now_allowed.count,
-        "changes": [change(each) for each in (*result.now_refused.first, *result.now_allowed.first)],
-    }
     return {
         "ok": result.clean,
         "calls": result.calls,
@@ -170,28 +158,49 @@ def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[
         "stopped": result.stopped,
         "files": dict(recordings.files),
         "unread": dict(recordings.unread),
-        "contracts": [
-            {
-                "spec": each.contract.spec,
-                "id": each.contract.id,
-                "mode": each.contract.mode,
-                "applied": each.applied,
-                "refused": each.refused,
-                "cannot_be_judged": each.unknown,
-                "sessions": sorted(each.sessions.first),
-                "in_sessions": each.sessions.count,
-                "keys": dict(each.keys.of.most_common()),
-                "other_keys": each.keys.others,
-                "unmet": sorted(each.unmet.first),
-                "unmet_in": each.unmet.count,
-                "example": None if each.example is None else call(each.example),
-                "advice": each.advice,
-            }
-            for each in result.contracts
-        ],
+        "contracts": [_contract_data(each, redactor) for each in result.contracts],
         "counted_together": [contract.spec for contract in result.counted_together],
         "never_applied": [contract.spec for contract in result.vacuous],
         "no_contract": dict(result.unseen.of.most_common()),
         "no_contract_others": result.unseen.others,
-        **(compared if result.is_compared else {}),
+        **(_changes_data(result, redactor) if result.is_compared else {}),
     }
+
+
+def _contract_data(each: ContractFindings, redactor: Redactor) -> dict[str, Any]:
+    return {
+        "spec": each.contract.spec,
+        "id": each.contract.id,
+        "mode": each.contract.mode,
+        "applied": each.applied,
+        "refused": each.refused,
+        "cannot_be_judged": each.unknown,
+        "sessions": sorted(each.sessions.first),
+        "in_sessions": each.sessions.count,
+        "keys": dict(each.keys.of.most_common()),
+        "other_keys": each.keys.others,
+        "unmet": sorted(each.unmet.first),
+        "unmet_in": each.unmet.count,
+        "example": None if each.example is None else _call_data(each.example, redactor),
+        "advice": each.advice,
+    }
+
+
+def _changes_data(result: Backtest, redactor: Redactor) -> dict[str, Any]:
+    return {
+        "now_refused": result.now_refused.count,
+        "now_allowed": result.now_allowed.count,
+        "changes": [
+            {
+                **_call_data(each.call, redactor),
+                "refused": each.refused,
+                "broken": [broken.for_model() for broken in each.broken],
+            }
+            for each in (*result.now_refused.first, *result.now_allowed.first)
+        ],
+    }
+
+
+def _call_data(call: Began, redactor: Redactor) -> dict[str, Any]:
+    args = None if call.args is None else redactor.redact(dict(call.args))
+    return {"tool": call.tool, "args": args, "session": call.session, "where": call.where}

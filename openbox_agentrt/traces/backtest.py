@@ -10,12 +10,12 @@ from ..acel.contracts.template import Template
 from ..acel.events import LIFECYCLE
 from ..acel.refusal import Broken
 from ..acel.rulesfile import Rules
-from .counts import MOST_NAMED, Names, Shares
+from .counts import Found, Shares
 from .events import Began, Ended, TraceEvent
 from .in_time import in_time
 from .judge import Judged, TraceJudge
 
-__all__ = ("Backtest", "ChangedVerdict", "ChangedVerdicts", "ContractFindings", "backtest")
+__all__ = ("Backtest", "ChangedVerdict", "ContractFindings", "backtest")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,9 +39,9 @@ class ContractFindings:
     applied: int = 0
     refused: int = 0
     unknown: int = 0
-    sessions: Names = field(default_factory=Names)
+    sessions: Found[str] = field(default_factory=Found)
     keys: Shares = field(default_factory=Shares)
-    unmet: Names = field(default_factory=Names)
+    unmet: Found[str] = field(default_factory=Found)
     example: Began | None = None
     advice: str | None = None
 
@@ -60,26 +60,6 @@ class ChangedVerdict:
     call: Began
     refused: bool
     broken: tuple[Broken, ...]
-
-
-@dataclass(slots=True, kw_only=True)
-class ChangedVerdicts:
-    """
-    Count calls that two sets of rules judge differently in one way.
-
-    Attributes:
-        count: How many there are.
-        first: The first of them.
-    """
-
-    count: int = 0
-    first: list[ChangedVerdict] = field(default_factory=list)
-
-    def add(self, change: ChangedVerdict) -> None:
-        """Count one more."""
-        self.count += 1
-        if self.count <= MOST_NAMED:
-            self.first.append(change)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,8 +90,8 @@ class Backtest:
     stopped: int = 0
     unseen: Shares = field(default_factory=Shares)
     is_compared: bool = False
-    now_refused: ChangedVerdicts = field(default_factory=ChangedVerdicts)
-    now_allowed: ChangedVerdicts = field(default_factory=ChangedVerdicts)
+    now_refused: Found[ChangedVerdict] = field(default_factory=Found)
+    now_allowed: Found[ChangedVerdict] = field(default_factory=Found)
 
     @property
     def vacuous(self) -> list[Template]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
-__all__ = ("MOST_NAMED", "Names", "Shares")
+__all__ = ("Found", "Shares")
+
+T = TypeVar("T")
 
 MOST_NAMED = 1_000
 """So many are told apart, so that memory does not grow with a recording."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Names:
+class Found(Generic[T]):
     """
-    Count names that come once each.
+    Count what comes once each.
 
     Attributes:
         count: How many there were.
@@ -22,13 +25,13 @@ class Names:
     """
 
     count: int = 0
-    first: list[str] = field(default_factory=list)
+    first: list[T] = field(default_factory=list)
 
-    def add(self, name: str) -> None:
-        """Count one more name."""
+    def add(self, item: T) -> None:
+        """Count one more."""
         self.count += 1
         if self.count <= MOST_NAMED:
-            self.first.append(name)
+            self.first.append(item)
 
     def __bool__(self) -> bool:
         return self.count > 0

@@ -12,10 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..acel.contracts.declaration import scope_of
-from ..acel.contracts.rules import Cell
 from ..acel.contracts.template import Template
-from ..acel.engine.plan.outline import FiledContract
-from ..acel.engine.plan.reads import contracts_guarding, contracts_reading, reads_arguments
 from ..acel.engine.plan.rule_set import SharedRules, shared_rules
 from ..acel.events import USER_PROMPT
 from ..acel.refusal import Broken
@@ -23,12 +20,12 @@ from ..acel.reservation import Reservation
 from ..acel.rulesfile import Rules
 from ..acel.session import engine_of
 from ..acel.violations import Violation
-from .counts import Names
+from .counts import Found
 from .events import Began, Ended, Left, Resumed, RunEnded, StateSet, TraceEvent, Unrecorded
 from .judged_session import MOST_OPEN, JudgedSession, JudgedSessions
+from .missing_parts import MissingParts
 
 MOST_KEYS = 1_000_000
-MOST_PLANS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +77,6 @@ class TraceJudge:
 
     def __init__(self, rules: Rules, *, most_open: int | None = None) -> None:
         self.contracts: Final[tuple[Template, ...]] = rules.contracts
-        self._places = {id(contract): place for place, contract in enumerate(rules.contracts)}
         self._named: dict[tuple[str, str | None], int] = {}
         for place, contract in enumerate(rules.contracts):
             self._named.setdefault((contract.spec, contract.id), place)
@@ -91,8 +87,8 @@ class TraceJudge:
         self._fleet = JudgedSession(name="fleet")
         self._fleet.open(_compiled(wide), {}, max_keys=MOST_KEYS)
         self._has_fleet = bool(wide)
-        self._plans: dict[tuple[Any, ...], tuple[frozenset[int], frozenset[int]]] = {}
-        self._owed: dict[int, Names] = {}
+        self._missing_in_sessions, self._missing_in_fleet = MissingParts(rules), MissingParts(rules)
+        self._owed: dict[int, Found[str]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -159,7 +155,22 @@ class TraceJudge:
         return judged.beside(wide)
 
     def _judged(self, kept: JudgedSession, call: Began) -> Judged:
-        guarding, unknown = self._known(kept, call)
+        guarding, unknown = self._missing(kept).guarding(kept, call)
+        reservation = self._reserved(kept, call, unknown)
+        extra = reservation.extra
+        if extra is not None:
+            guarding |= self._missing(kept).places(id(guard.contract) for guard in extra.guards)
+        plan = reservation.plan
+        return Judged(
+            refused=not reservation.allowed,
+            broken=tuple(self._broken(reservation, unknown)),
+            watched=self._watched(reservation, unknown),
+            guarding=guarding,
+            unknown=unknown,
+            seen=bool(plan.guards or plan.counts or plan.movers or plan.asked),
+        )
+
+    def _reserved(self, kept: JudgedSession, call: Began, unknown: frozenset[int]) -> Reservation:
         args = {} if call.args is None else call.args
         # What only contracts refuse that cannot be judged is let through.
         passes = bool(unknown) and self._only_unknown(kept, call, args, unknown)
@@ -174,21 +185,11 @@ class TraceJudge:
         elif reservation.allowed:
             kept.flying[call] = reservation
             kept.runs.add("" if call.about is None else call.about.run)
-            self._note_hidden(kept, call)
-        extra = reservation.extra
-        if extra is not None and extra.guards:
-            own = (self._places.get(id(guard.contract)) for guard in extra.guards)
-            guarding |= frozenset(place for place in own if place is not None)
-        plan = reservation.plan
-        objected = reservation.refusal is not None or bool(reservation.violations)
-        return Judged(
-            refused=not reservation.allowed,
-            broken=tuple(self._broken(reservation, unknown)) if objected else (),
-            watched=self._watched(reservation, unknown) if objected else (),
-            guarding=guarding,
-            unknown=unknown,
-            seen=bool(plan.guards or plan.counts or plan.movers or plan.asked),
-        )
+            self._missing(kept).note_hidden(kept, call)
+        return reservation
+
+    def _missing(self, kept: JudgedSession) -> MissingParts:
+        return self._missing_in_fleet if kept is self._fleet else self._missing_in_sessions
 
     def _ended(self, kept: JudgedSession, end: Ended) -> None:
         reservation = kept.flying.pop(end.call, None)
@@ -205,12 +206,12 @@ class TraceJudge:
                     reservation.commit(end.result, args=end.args, measured=end.measured)
             case "unknown":
                 if end.call.refused:
-                    self._note_never_ended(kept, end.call.tool)
+                    self._missing(kept).note_never_ended(kept, end.call.tool)
                 reservation.lose(args=end.args, measured=end.measured)
             case outcome:
                 reservation.abort(ran=outcome == "failed", args=end.args, measured=end.measured)
 
-    def unmet(self) -> dict[int, Names]:
+    def unmet(self) -> dict[int, Found[str]]:
         """Say of each contract in which sessions something is owed at the end of the recording."""
         owing = any(contract.at_end for contract in self.contracts)
         for kept in self._sessions if owing else ():
@@ -227,63 +228,7 @@ class TraceJudge:
             if place is None or place in kept.miscounted | kept.owing or kept.is_resumed:
                 continue
             kept.owing |= {place}
-            self._owed.setdefault(place, Names()).add(kept.name)
-
-    def _note_never_ended(self, kept: JudgedSession, tool: str) -> None:
-        """Remember which contracts would ask how long a call ran that was refused when it was recorded."""
-        plan = engine_of(kept.session).store.book.plan(tool)
-        asked = [guard for entry, _ in plan.asked for rule in entry.every_rule() for guard in rule.guards]
-        cells = [(guard.contract, guard.guard.cell) for guard in (*plan.guards, *asked)]
-        flying = {id(contract) for contract, cell in cells if cell is not None and cell.kind == "flights"}
-        kept.miscounted |= self._by_place(frozenset(flying))
-
-    def _note_hidden(self, kept: JudgedSession, call: Began) -> None:
-        """Remember which contracts cannot count a call whose arguments nobody wrote down."""
-        if call.args is not None:
-            return
-        kept.hides_prompts = kept.hides_prompts or call.tool == USER_PROMPT
-        filed = engine_of(kept.session).store.book.rules.filed
-        kept.miscounted |= {
-            place
-            for place, contract in enumerate(self.contracts)
-            if id(contract) in filed and _counts_arguments(filed[id(contract)], call.tool)
-        }
-
-    def _known(self, kept: JudgedSession, call: Began) -> tuple[frozenset[int], frozenset[int]]:
-        prompts = kept.hides_prompts or not kept.has_prompts
-        missing = (
-            call.args is None,
-            call.at is None,
-            not kept.has_results,
-            prompts,
-            call.about is None,
-            kept.is_resumed,
-        )
-        name = (kept is self._fleet, call.tool, *missing, kept.miscounted)
-        known = self._plans.get(name)
-        if known is None:
-            arguments, times, results, prompts, subject, memory = missing
-            plan = engine_of(kept.session).store.book.plan(call.tool)
-            unknown = self._by_place(
-                contracts_reading(
-                    plan,
-                    arguments=arguments,
-                    times=times,
-                    results=results,
-                    prompts=prompts,
-                    subject=subject,
-                    memory=memory,
-                )
-            )
-            every = self._by_place(contracts_guarding(plan))
-            known = every if arguments else self._by_place(_sure(plan)), unknown | (kept.miscounted & every)
-            if len(self._plans) >= MOST_PLANS:
-                self._plans.clear()
-            self._plans[name] = known
-        return known
-
-    def _by_place(self, contracts: frozenset[int]) -> frozenset[int]:
-        return frozenset(self._places[key] for key in contracts if key in self._places)
+            self._owed.setdefault(place, Found()).add(kept.name)
 
     def _only_unknown(
         self, kept: JudgedSession, call: Began, args: Mapping[str, Any], unknown: frozenset[int]
@@ -311,24 +256,3 @@ class TraceJudge:
 
 def _compiled(contracts: tuple[Template, ...]) -> SharedRules:
     return shared_rules(contracts, alone=True, default_scope="session")
-
-
-def _counts_arguments(filed: FiledContract, tool: str) -> bool:
-    """Tell whether it matters to what a contract remembers of calls of a tool what their arguments were."""
-    contract = filed.contract
-    told = any(watch.tool == tool and _tells_arguments(watch.move.cell) for watch in contract.watches)
-    hits = [role.selector.on(tool, strict=role.strict) for role in contract.roles]
-    if told or not all(isinstance(hit, bool) for hit in hits):
-        return True
-    moves = filed.rule(tuple(hit is True for hit in hits)).moves if any(hits) else ()
-    return any(reads_arguments(move.cell) for move in moves)
-
-
-def _tells_arguments(cell: Cell) -> bool:
-    fact = cell.fact
-    told = () if fact is None else (fact.key, *(source for _, source in fact.values))
-    return any(source is not None and source.of == "args" for source in told)
-
-
-def _sure(plan: Any) -> frozenset[int]:
-    return frozenset(id(guard.contract) for guard in plan.guards)

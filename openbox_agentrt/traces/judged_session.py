@@ -13,7 +13,7 @@ from ..acel.engine.snapshot.snapshot import SnapshotError
 from ..acel.reservation import Reservation
 from ..acel.session import Session
 from .events import Began
-from .parked import Parked
+from .spilled import Spilled
 
 __all__ = ("JudgedSession", "JudgedSessions")
 
@@ -116,7 +116,7 @@ class JudgedSessions:
         self._state = state
         self._most = self._full = most
         self._open: OrderedDict[str, JudgedSession] = OrderedDict()
-        self._parked: Parked | None = None
+        self._spilled: Spilled | None = None
         self._count = 0
 
     def __len__(self) -> int:
@@ -127,20 +127,20 @@ class JudgedSessions:
         if kept is None:
             kept = self._open[name] = self._found(name)
             if len(self._open) > self._full:
-                self._park()
+                self._spill()
         else:
             self._open.move_to_end(name)
         return kept
 
     def __iter__(self) -> Iterator[JudgedSession]:
         yield from list(self._open.values())
-        for name, data in () if self._parked is None else self._parked:
+        for name, data in () if self._spilled is None else self._spilled:
             if name not in self._open:
                 yield JudgedSession.from_bytes(data, self._rules, self._state)
 
     def go_on(self, old: str, new: str, mark: str) -> bool:
         """Go on with a session under a new name; tell whether it is there as it was left, with that mark."""
-        if old not in self._open and (self._parked is None or self._parked.get(old) is None):
+        if old not in self._open and (self._spilled is None or self._spilled.get(old) is None):
             return False
         kept = self[old]
         if kept.left != mark or kept.flying:
@@ -148,14 +148,14 @@ class JudgedSessions:
         for name in (old, new):
             self._count -= name in self._open
             self._open.pop(name, None)
-            if self._parked is not None:
-                self._parked.drop(name)
+            if self._spilled is not None:
+                self._spilled.drop(name)
         kept.name, self._open[new] = new, kept
         self._count += 1
         return True
 
     def _found(self, name: str) -> JudgedSession:
-        data = None if self._parked is None else self._parked.get(name)
+        data = None if self._spilled is None else self._spilled.get(name)
         if data is not None:
             return JudgedSession.from_bytes(data, self._rules, self._state)
         self._count += 1
@@ -163,14 +163,14 @@ class JudgedSessions:
         kept.open(self._rules, self._state)
         return kept
 
-    def _park(self) -> None:
+    def _spill(self) -> None:
         """Put half of the sessions into the file, those that were not used for longest."""
         half = self._most // 2
         idle = [name for name, kept in self._open.items() if not kept.flying]
         written = {name: data for name in idle[:half] if (data := _written(self._open[name])) is not None}
-        if self._parked is None:
-            self._parked = Parked()
-        self._parked.put(written)
+        if self._spilled is None:
+            self._spilled = Spilled()
+        self._spilled.put(written)
         for name in written:
             del self._open[name]
         # Those with calls under way stay, and are not looked at again for each that is added.

@@ -30,7 +30,6 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "IN_MEMORY", 4_000)
     monkeypatch.setattr(open_calls, "MOST_OPEN", 20)
     monkeypatch.setattr(counts, "MOST_NAMED", 20)
-    monkeypatch.setattr(backtest, "MOST_NAMED", 20)
     monkeypatch.setattr(judge, "MOST_OPEN", 20)
     monkeypatch.setattr(sampled, "MOST_WEIGHT", 40_000)
 

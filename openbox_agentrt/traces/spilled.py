@@ -1,16 +1,16 @@
-"""Things that wait in a file by their names, so that memory does not grow with their number."""
+"""Bytes by name, spilled into a temporary file, so that memory does not grow with their number."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
 
-__all__ = ("Parked",)
+__all__ = ("Spilled",)
 
 _PAGES_KB = 8_000
 
 
-class Parked:
+class Spilled:
     """Keep bytes by name in a temporary file of SQLite's, which is gone when this is."""
 
     def __init__(self) -> None:
@@ -18,27 +18,27 @@ class Parked:
         # Nothing of it is needed after a crash.
         for pragma in ("journal_mode = off", "synchronous = off", f"cache_size = -{_PAGES_KB}"):
             self._database.execute(f"pragma {pragma}")
-        self._database.execute("create table parked (name blob primary key, data blob)")
+        self._database.execute("create table spilled (name blob primary key, data blob)")
 
     def put(self, written: Mapping[str, bytes]) -> None:
         """Keep what was written under each name, in place of what was there before."""
         rows = ((_encoded(name), data) for name, data in written.items())
         self._database.execute("begin")
-        self._database.executemany("insert or replace into parked values (?, ?)", rows)
+        self._database.executemany("insert or replace into spilled values (?, ?)", rows)
         self._database.execute("commit")
 
     def get(self, name: str) -> bytes | None:
         """Give what is kept under a name, or None."""
-        found = self._database.execute("select data from parked where name = ?", (_encoded(name),))
+        found = self._database.execute("select data from spilled where name = ?", (_encoded(name),))
         row = found.fetchone()
         return None if row is None else bytes(row[0])
 
     def drop(self, name: str) -> None:
         """Keep nothing under a name any more."""
-        self._database.execute("delete from parked where name = ?", (_encoded(name),))
+        self._database.execute("delete from spilled where name = ?", (_encoded(name),))
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        for name, data in self._database.execute("select name, data from parked"):
+        for name, data in self._database.execute("select name, data from spilled"):
             yield name.decode("utf-8", "surrogatepass"), data
 
     def __del__(self) -> None:
