@@ -25,7 +25,8 @@ from ..rules.analysable import field_paths, guards_of, key_paths
 from ..rules.components import MANY_VALUES, MOST_VALUES, values_needed
 from ..rules.found_values import looked_for, slot_of, sources_of, texts_for
 from ..rules.subject import SUBJECT
-from .call_kind import CallKind
+from .call_kind import ALL_ARGUMENTS, CallKind
+from .spellings import MOST_SPELLINGS, folds_of, spellings
 from .tool_calls import ToolCalls, is_about
 
 __all__ = ("MOST_FOUND", "Alphabet", "alphabet_of", "overlapping_windows", "unit_of")
@@ -96,13 +97,15 @@ def alphabet_of(
     telling = {tool for fact in facts_in(contracts) for tool in fact.tools}
     made.whole = domains.whole and not few and made.flying.isdisjoint(telling)
     _add_found(made, contracts)
+    spelt = _add_spellings(made, contracts)
     _add_subject(made)
     for name in names:
         calls = ToolCalls(contracts, name, made.groups, amounts, domains, budget, made.most_values)
         made.kinds += calls.kinds
         for group, texts in calls.fixed.items():
-            # Whether one text that a pattern fits is vouched for, and another is not, is not tried.
-            made.whole = made.whole and group not in made.found
+            # Whether one text that a pattern fits is vouched for, and another is not, is not tried,
+            # nor every spelling of it.
+            made.whole = made.whole and group not in made.found and group not in spelt
             made.fixed[group] = tuple(dict.fromkeys((*made.fixed.get(group, ()), *texts)))
         made.whole = made.whole and calls.whole
     return made
@@ -146,6 +149,18 @@ def _add_found(made: Alphabet, contracts: Sequence[Declaration]) -> None:
         made.found[group] = found
         made.fixed[group] = (*found, *others)
         made.whole = made.whole and whole and (group not in counted or values_needed(contracts) <= count)
+
+
+def _add_spellings(made: Alphabet, contracts: Sequence[Declaration]) -> set[str]:
+    """Choose values that are one to some contracts only, and give the groups whose spellings matter."""
+    folds = folds_of(contracts, made.groups)
+    count = values_needed(contracts)
+    for group, some in folds.items():
+        if len(some) > 1:
+            free = group not in made.found and group != ALL_ARGUMENTS and not group.startswith(OF_SUBJECT)
+            made.fixed |= {group: tuple(spellings(some, min(count, made.most_values)))} if free else {}
+            made.whole = made.whole and free and count <= MOST_SPELLINGS
+    return {group for group, some in folds.items() if some != {None}}
 
 
 def _add_subject(made: Alphabet) -> None:

@@ -22,7 +22,7 @@ from ..findings.finding import name_of
 from ..findings.witness import UNSHOWN
 from ..rules.analysable import why_unknown
 from ..rules.components import Component, components, names_about, names_near, touched
-from ..rules.tool_names import names_of
+from ..rules.tool_names import OTHER, names_of
 from ..search.trace_row import TraceRow, shown_rows
 from ..sentences import first_few
 from .changes_in_words import Changes, changes_between
@@ -225,7 +225,7 @@ class _Comparison:
         ends = any(self._every[place].at_end for place in watched)
         while True:
             places = tuple(sorted(watched))
-            component = Component(places, names_near(self._calls, places))
+            component = Component(places, self._names(places))
             pair = Pair(self._old, self._new, self._every, component, budget, ends=ends)
             whole = pair.search(parted)
             more = set().union(*(self._named[name] for name in pair.in_the_way)) - watched
@@ -242,6 +242,11 @@ class _Comparison:
             parted.undecided.append(f"whether they part at the end: {UNSHOWN}")
         parted.whole = whole
         return parted
+
+    def _names(self, places: Sequence[int]) -> tuple[str, ...]:
+        """Give the tools whose calls are tried: of what halts sessions, one more, which is refused then."""
+        more = (OTHER,) if any(self._every[place].on_violation == "halt" for place in places) else ()
+        return tuple(dict.fromkeys((*names_near(self._calls, places), *more)))
 
     def _called_alike(self, places: Iterable[int]) -> set[int]:
         names = {name_of(self._every[place]) for place in places}

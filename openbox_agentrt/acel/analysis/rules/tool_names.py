@@ -15,10 +15,11 @@ from ..conditions.followed import tools_told_by
 from ..patterns.automaton import of_name
 from ..patterns.shortest_texts import combinations
 
-__all__ = ("NamesByBeginning", "names_of", "tools_in")
+__all__ = ("OTHER", "NamesByBeginning", "names_of", "tools_in")
 
 _MAX_GLOBS = 14
-_OTHER = "other_tool"
+OTHER = "other_tool"
+"""A tool that contracts are about only where they are about every one."""
 
 
 def tools_in(form: list[Any]) -> Iterator[str]:
@@ -61,8 +62,8 @@ def names_of(
         for hits, text in found.texts.items():
             if any(hits):
                 literal.setdefault(_unlike(text, hits, together, literal), False)
-    if _OTHER not in literal and not any(name_matches(glob, _OTHER) for glob in globs):
-        literal[_OTHER] = False
+    if OTHER not in literal and not any(name_matches(glob, OTHER) for glob in globs):
+        literal[OTHER] = False
     return literal, whole
 
 
@@ -120,7 +121,7 @@ def _unlike(text: str, hits: tuple[bool, ...], globs: Sequence[str], known: Mapp
     for name in (*filled, text, *(f"{text}{more}" for more in "x01_")):
         if name and name not in known and tuple(name_matches(glob, name) for glob in globs) == hits:
             return name
-    return text or _OTHER
+    return text or OTHER
 
 
 def _instance(glob: str) -> str:

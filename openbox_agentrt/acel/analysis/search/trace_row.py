@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from ...._plain.calendar import Per
+from ...contracts.base import HALTED
 
 __all__ = ("RowKind", "TraceRow", "shown_rows")
 
@@ -71,6 +72,8 @@ class TraceRow:
         ended = {"ok": "", "failed": " fails", "started": " is under way"}
         said = ended.get(self.outcome, f" {self.outcome}")
         said += "" if self.result is None else f" gives {_written(self.result)}"
+        if HALTED.spec in self.by:
+            return f"{self.tool}({args}){said}, since the session is halted"
         return f"{self.tool}({args}){said}" + (f" by {', '.join(self.by)}" if self.by else "")
 
 

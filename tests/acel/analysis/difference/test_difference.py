@@ -26,6 +26,8 @@ FILES = [
     PACKAGE / "demo" / "rules.yaml",
     ROOT / "examples" / "claude_code" / "rules.yaml",
     *sorted((ROOT / "benchmarks" / "agentdojo" / "rules").glob("*.yaml")),
+    *(ROOT / "examples" / "policies" / f"{name}.yaml" for name in ("airline", "retail")),
+    *sorted((ROOT / "tests" / "acel" / "analysis" / "realistic").glob("*.yaml")),
 ]
 
 
@@ -57,6 +59,18 @@ def test_a_file_is_no_other_than_itself(file: Path) -> None:
 
 
 PARTED: dict[str, tuple[Rules, Rules, str | None, str | None]] = {
+    "a halt, after which no other tool is let through": (
+        rules(c("never", "wipe", id="no")),
+        rules(c("never", "wipe", id="no", on_violation="halt")),
+        "wipe() refused by no; other_tool() refused, since the session is halted",
+        None,
+    ),
+    "a limit on keys in whatever case": (
+        rules(c("at_most_n_times", "invite", 1, key="mail", id="one")),
+        rules(c("at_most_n_times", "invite", 1, key="mail", fold="case", id="one")),
+        'invite(mail="ann"); invite(mail="ANN") refused by one',
+        None,
+    ),
     "a lower limit": (
         rules(c("at_most_total", "refund", "amount", 500)),
         rules(c("at_most_total", "refund", "amount", 400, id="cap")),
