@@ -198,7 +198,7 @@ def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _is_meant(value: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
     """Tell whether an object has what tells this schema from others: required names, and constants."""
     required = schema.get("required")
-    if isinstance(required, list) and not all(name in value for name in required):
+    if isinstance(required, list) and not all(isinstance(name, str) and name in value for name in required):
         return False
     constants = {name: one["const"] for name, one in _properties(schema).items() if _has_constant(one)}
     return all(value.get(name, constant) == constant for name, constant in constants.items())
@@ -239,7 +239,7 @@ def _types_of(value: Any) -> set[str]:
 
 def _mismatch(path: tuple[str, ...], value: Any, schema: Mapping[str, Any]) -> str | None:
     declared = _declared_types(schema)
-    if not declared or declared & _types_of(value):
+    if value is None or not declared or declared & _types_of(value):
         return None
     wanted = " or ".join(_WORDS.get(name, name[:20]) for name in sorted(declared))
     given = _WORDS[min(_types_of(value), key=list(_WORDS).index)]

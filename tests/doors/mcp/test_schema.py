@@ -151,6 +151,15 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
         read_by_schema({}, {"$ref": "#"})
 
 
+@pytest.mark.parametrize(
+    "declared", [{"type": "any"}, {"const": {"a": 1}}, {"anyOf": [{"required": [{}]}, {"required": 5}]}]
+)
+def test_a_schema_that_is_none_raises_nothing_else(declared: Any) -> None:
+    """A server may list anything; a null passes, and what is no name is required of nobody."""
+    assert read_by_schema({"x": None}, schema(x=declared)) == {"x": None}
+    assert read_by_schema({"x": {}}, schema(x={"anyOf": [declared, {}]})) == {"x": {}}
+
+
 @pytest.mark.parametrize("word", ["anyOf", "oneOf"])
 def test_an_alternative_that_refers_to_itself_is_none(word: str) -> None:
     """The others count, for what fits and for what does not."""
