@@ -226,3 +226,13 @@ async def test_a_call_that_could_not_be_judged() -> None:
         "pay",
         "judging it raised OSError",
     )
+
+
+async def test_a_tool_behind_two_gates() -> None:
+    """The outer one refuses it, once, and it never comes to the inner one."""
+    inner, outer = Session(), Session()
+    tool = govern_tool(inner, StructuredTool.from_function(pay, description="Pay."))
+    with pytest.raises(ValidationError):
+        govern_tool(outer, tool).invoke({"amount": SECRET})
+
+    assert [len(session.violations) for session in (inner, outer)] == [0, 1]

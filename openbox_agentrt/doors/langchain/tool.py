@@ -241,9 +241,11 @@ def _governed_class(inner: type[BaseTool], asks_core: bool) -> type[BaseTool]:
         "_openbox_gate": PrivateAttr(default=None),
         "run": run,
         "arun": arun,
-        "_to_args_and_kwargs": _to_args_and_kwargs,
         "_run": _run,
     }
+    if "_openbox_gate" not in inner.__private_attributes__:
+        # Around another gate, it would take note of the same run twice.
+        members["_to_args_and_kwargs"] = _to_args_and_kwargs
     if not default_arun or asks_core:
         # Otherwise it runs `_run`, and is recognised by being the default.
         members["_arun"] = _arun
