@@ -84,9 +84,7 @@ class Observers:
 
     def tell(self, decision: Decision, recorder: Recorder | None, run_span: RunSpan | None = None) -> None:
         """Tell all of them of a decision. Never raises, except for what is no `Exception`."""
-        ungoverned = decision.unreachable and decision.verdict not in REFUSING
-        ungoverned = ungoverned or decision.fleet == "local"
-        if recorder is not None and (self._records_all or ungoverned):
+        if recorder is not None and (self._records_all or _is_ungoverned(decision)):
             self._try("the evidence", lambda: recorder.record_decision(self._shown(decision)))
         if self._meter is not None:
             self._try("the metrics", self._count, decision)
@@ -175,6 +173,11 @@ class Observers:
         except Exception:
             # What somebody thinks of a decision does not change it.
             log.exception("%s failed on a decision", who)
+
+
+def _is_ungoverned(decision: Decision) -> bool:
+    """Tell whether something passed that nobody outside of this process was asked about."""
+    return decision.fleet == "local" or (decision.unreachable and decision.verdict not in REFUSING)
 
 
 def _count_details(meter: DetailMeter, decision: Decision) -> None:
