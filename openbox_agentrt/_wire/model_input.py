@@ -28,7 +28,8 @@ def message_elements(messages: Iterable[Any]) -> list[Element]:
     """List what messages say to a model, oldest first: texts, parts that are no text, and tool calls."""
     elements: list[Element] = []
     for message in messages:
-        elements += content_elements(message.role, message.content, call_id=message.tool_call_id)
+        if message.content or message.tool_call_id:
+            elements += content_elements(message.role, message.content, call_id=message.tool_call_id)
         for call in message.tool_calls:
             said = {"tool": call.name, "arguments": call.arguments, "id": call.id}
             if call.argument_error is not None:

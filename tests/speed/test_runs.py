@@ -14,7 +14,7 @@ from openbox_agentrt.local_core import LocalCore
 Count = Callable[[Callable[[], object]], Any]
 
 
-MOST_STEPS = 5_650
+MOST_STEPS = 5_500
 """
 Instructions of one activity with a local Core, and some more. There is no room for a second reading of an
 answer, a second copy of a payload, or a lookup in a database.
