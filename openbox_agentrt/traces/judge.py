@@ -7,7 +7,7 @@ would have done instead, no recording says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -115,22 +115,21 @@ class TraceJudge:
                     self._ended(self._fleet, event)
             case RunEnded():
                 kept.runs.discard(event.run)
-                self._note_owed(kept, engine_of(kept.session).end_run(event.run))
+                self._note_owed(kept, _named(engine_of(kept.session).end_run(event.run)))
             case Left():
                 kept.left = event.mark
             case Resumed():
-                self._resumed(kept, event)
+                self._resumed(event)
             case StateSet():
                 kept.session.state.update(dict(event.values))
         return None
 
-    def _resumed(self, kept: JudgedSession, event: Resumed) -> None:
+    def _resumed(self, event: Resumed) -> None:
         left_by, mark = event.left_by, event.mark
-        if left_by is not None and mark and self._sessions.go_on(left_by, event.session, mark):
-            kept = self._sessions[event.session]
-        else:
-            # With a memory that nobody knows here.
-            kept.is_resumed = True
+        is_known = left_by is not None and mark and self._sessions.go_on(left_by, event.session, mark)
+        kept = self._sessions[event.session]
+        # Else with a memory that nobody knows here.
+        kept.is_resumed = kept.is_resumed or not is_known
         kept.session.state.update(dict(event.state))
 
     def _began(self, kept: JudgedSession, call: Began) -> Judged:
@@ -215,15 +214,18 @@ class TraceJudge:
         """Say of each contract in which sessions something is owed at the end of the recording."""
         owing = any(contract.at_end for contract in self.contracts)
         for kept in self._sessions if owing else ():
+            if kept.owed is not None:
+                self._note_owed(kept, kept.owed)
+                continue
             for run in sorted(kept.runs):
-                self._note_owed(kept, engine_of(kept.session).end_run(run))
+                self._note_owed(kept, _named(engine_of(kept.session).end_run(run)))
             kept.runs.clear()
-            self._note_owed(kept, kept.session.end_session())
+            self._note_owed(kept, _named(kept.session.end_session()))
         return self._owed
 
-    def _note_owed(self, kept: JudgedSession, unmet: Iterable[Violation]) -> None:
-        for violation in unmet:
-            place = self._named.get((violation.spec, violation.id))
+    def _note_owed(self, kept: JudgedSession, unmet: Iterable[tuple[str, str | None]]) -> None:
+        for name in unmet:
+            place = self._named.get(name)
             # What was owed may have been done by a call of which nobody knows the arguments.
             if place is None or place in kept.miscounted | kept.owing or kept.is_resumed:
                 continue
@@ -256,3 +258,7 @@ class TraceJudge:
 
 def _compiled(contracts: tuple[Template, ...]) -> SharedRules:
     return shared_rules(contracts, alone=True, default_scope="session")
+
+
+def _named(unmet: Iterable[Violation]) -> Iterator[tuple[str, str | None]]:
+    return ((violation.spec, violation.id) for violation in unmet)

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..acel.engine.plan.rule_set import SharedRules
-from ..acel.engine.snapshot.snapshot import SnapshotError
+from ..acel.engine.snapshot.snapshot import SnapshotError, cells_of, go_on, set_aside
 from ..acel.reservation import Reservation
-from ..acel.session import Session
+from ..acel.session import Session, engine_of
 from .events import Began
 from .spilled import Spilled
 
 __all__ = ("JudgedSession", "JudgedSessions")
 
-MOST_OPEN = 300
+MOST_OPEN = 1_000
 """So many sessions are kept in memory; the others wait in a file."""
 
 
@@ -45,6 +45,7 @@ class JudgedSession:
         refused_by: Contracts that refused a call of it, by position.
         left: What its memory is known by, as long as nothing has happened since it was left.
         owing: Contracts by which something was owed at an end, by position.
+        owed: What contracts would be owed if it ended now, by text and id; None where that was not asked yet.
         session: The session.
         flying: The calls that are under way.
     """
@@ -60,11 +61,12 @@ class JudgedSession:
     refused_by: frozenset[int] = frozenset()
     owing: frozenset[int] = frozenset()
     left: str | None = None
+    owed: tuple[tuple[str, str | None], ...] | None = None
     session: Session = field(init=False)
     flying: dict[Began, Reservation] = field(default_factory=dict)
 
-    def open(self, rules: SharedRules, state: Mapping[str, Any], snapshot: Any = None, **more: Any) -> None:
-        """Make its session, or go on with what a snapshot holds."""
+    def open(self, rules: SharedRules, state: Mapping[str, Any], **more: Any) -> None:
+        """Make its session."""
         options: dict[str, Any] = {
             **more,
             "contracts": rules,
@@ -74,27 +76,25 @@ class JudgedSession:
             "trace_window": 0,
             "clock": lambda: self.now,
         }
-        if snapshot is None:
-            self.session = Session(state, session_id=self.name, **options)
-        else:
-            self.session = Session.restore(snapshot, **options)
+        self.session = Session(state, session_id=self.name, **options)
 
-    def to_bytes(self) -> bytes:
-        """
-        Write down what it is.
-
-        Raises:
-            SnapshotError: Its state holds something that is no JSON.
-        """
+    def to_bytes(self, *, owed: bool) -> bytes:
+        """Write down what it is, with what it would be `owed` if it ended now. It is of no use afterwards."""
+        known = set_aside(engine_of(self.session))
+        if owed:
+            self.owed = tuple((v.spec, v.id) for v in self.session.end_session())
         own = [getattr(self, name) for name in _WRITTEN]
-        return pickle.dumps((own, self.session.snapshot()), protocol=pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps((own, known), protocol=pickle.HIGHEST_PROTOCOL)
 
     @classmethod
-    def from_bytes(cls, data: bytes, rules: SharedRules, state: Mapping[str, Any]) -> JudgedSession:
-        """Go on with what `to_bytes` wrote."""
-        own, snapshot = pickle.loads(data)
+    def from_bytes(cls, data: bytes, rules: SharedRules, *, is_over: bool = False) -> JudgedSession:
+        """Go on with what `to_bytes` wrote; without a session, if it is over and what is owed was asked."""
+        own, known = pickle.loads(data)
         kept = cls(**dict(zip(_WRITTEN, own, strict=True)))
-        kept.open(rules, state, snapshot)
+        if not is_over or kept.owed is None:
+            kept.owed = None
+            kept.open(rules, {})
+            go_on(engine_of(kept.session), known)
         return kept
 
 
@@ -118,6 +118,9 @@ class JudgedSessions:
         self._open: OrderedDict[str, JudgedSession] = OrderedDict()
         self._spilled: Spilled | None = None
         self._count = 0
+        self._can_spill: bool | None = None
+        # Where runs are told apart, what is owed depends on which of them are over.
+        self._asks_owed = bool(rules.at_end) and not rules.tells_runs_apart
 
     def __len__(self) -> int:
         return self._count
@@ -125,9 +128,10 @@ class JudgedSessions:
     def __getitem__(self, name: str) -> JudgedSession:
         kept = self._open.get(name)
         if kept is None:
-            kept = self._open[name] = self._found(name)
-            if len(self._open) > self._full:
+            # Before, so that the one that is asked for is not among those that are put away.
+            if len(self._open) >= self._full:
                 self._spill()
+            kept = self._open[name] = self._found(name)
         else:
             self._open.move_to_end(name)
         return kept
@@ -136,28 +140,30 @@ class JudgedSessions:
         yield from list(self._open.values())
         for name, data in () if self._spilled is None else self._spilled:
             if name not in self._open:
-                yield JudgedSession.from_bytes(data, self._rules, self._state)
+                yield JudgedSession.from_bytes(data, self._rules, is_over=True)
 
     def go_on(self, old: str, new: str, mark: str) -> bool:
         """Go on with a session under a new name; tell whether it is there as it was left, with that mark."""
-        if old not in self._open and (self._spilled is None or self._spilled.get(old) is None):
+        if not self._is_known(old):
             return False
         kept = self[old]
         if kept.left != mark or kept.flying:
             return False
+        self._count -= self._is_known(new)
         for name in (old, new):
-            self._count -= name in self._open
             self._open.pop(name, None)
             if self._spilled is not None:
                 self._spilled.drop(name)
         kept.name, self._open[new] = new, kept
-        self._count += 1
         return True
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._open or (self._spilled is not None and self._spilled.get(name) is not None)
 
     def _found(self, name: str) -> JudgedSession:
         data = None if self._spilled is None else self._spilled.get(name)
         if data is not None:
-            return JudgedSession.from_bytes(data, self._rules, self._state)
+            return JudgedSession.from_bytes(data, self._rules)
         self._count += 1
         kept = JudgedSession(name=name)
         kept.open(self._rules, self._state)
@@ -167,19 +173,24 @@ class JudgedSessions:
         """Put half of the sessions into the file, those that were not used for longest."""
         half = self._most // 2
         idle = [name for name, kept in self._open.items() if not kept.flying]
-        written = {name: data for name in idle[:half] if (data := _written(self._open[name])) is not None}
+        if self._can_spill is None:
+            self._can_spill = _can_be_written(next(iter(self._open.values())))
+        written = {
+            name: self._open[name].to_bytes(owed=self._asks_owed) for name in idle[: half * self._can_spill]
+        }
         if self._spilled is None:
             self._spilled = Spilled()
         self._spilled.put(written)
         for name in written:
             del self._open[name]
         # Those with calls under way stay, and are not looked at again for each that is added.
-        self._full = self._most if len(self._open) <= self._most else len(self._open) + half
+        self._full = self._most if len(self._open) < self._most else len(self._open) + max(half, 1)
 
 
-def _written(kept: JudgedSession) -> bytes | None:
+def _can_be_written(kept: JudgedSession) -> bool:
     try:
-        return kept.to_bytes()
+        cells_of(engine_of(kept.session).store)
     except SnapshotError:
-        # What it holds cannot be written down, so it stays.
-        return None
+        # What contracts remember that have code of their own is theirs, so sessions stay in memory.
+        return False
+    return True

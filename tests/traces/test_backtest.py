@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ import pytest
 
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.engine.plan.rule_set import shared_rules
+from openbox_agentrt.acel.events import Outcome
 from openbox_agentrt.acel.match.keys import About
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import SqliteFleet
 from openbox_agentrt.traces.backtest import Backtest, backtest
-from openbox_agentrt.traces.events import Began, Ended
+from openbox_agentrt.traces.events import Began, Ended, Resumed, RunEnded, StateSet, TraceEvent
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.judge import TraceJudge
 from openbox_agentrt.traces.written import rows_of
@@ -119,6 +121,72 @@ def test_sessions_that_wait_in_a_file_go_on_as_if_they_had_not() -> None:
     owed = [{place: (n.count, set(n.first)) for place, n in j.unmet().items()} for j in (few, many)]
     assert owed[0] == owed[1] != {}
     assert len(few) == len(many) == 9
+
+
+def test_a_session_is_not_put_away_while_it_judges_a_call() -> None:
+    """Others have calls under way, so it is the only one that could be."""
+    under_way = [Began(where="", session=name, tool="pay", args={"amount": 1}, at=0.0) for name in "abc"]
+    first, second = (Began(where="", session="d", tool="pay", args={"amount": 400}, at=1.0) for _ in range(2))
+    judge = TraceJudge(rules(BUDGET), most_open=2)
+
+    events: list[TraceEvent] = [*under_way, first, Ended(call=first, outcome="ok", at=1.0)]
+    for event in events:
+        judge.take(event)
+    found = judge.take(second)
+
+    assert found is not None
+    assert found.refused
+
+
+KINDS: tuple[dict[str, Any], ...] = (
+    {"template": "must_precede", "args": ["look", "pay"], "key": "k", "within": 40},
+    {"template": "at_most_total", "args": ["pay", "amount", 20], "within": 30},
+    {"template": "at_most_in_flight", "args": ["look", 1]},
+    {"template": "never_after", "args": ["pay", "shut"]},
+    {"template": "response", "args": ["pay", "note"], "within": 20},
+    {"template": "response", "args": ["pay", "note"], "key": "k"},
+    {"template": "required_before_session_end", "args": ["shut"]},
+    {"template": "max_distinct", "args": ["n*", "k", 1], "mode": "shadow"},
+    {"template": "came_from", "args": ["pay", "k"], "kwargs": {"sources": [{"tool": "look", "path": "id"}]}},
+    {"template": "existence", "args": ["note", 2], "scope": "run"},
+)
+
+
+def hectic(random_: random.Random) -> Iterator[TraceEvent]:
+    """Give what happens in nine sessions by turns, much of it at once, some of it not recorded."""
+    under_way: list[Began] = []
+    for number in range(150):
+        session, at, run = f"s{random_.randrange(9)}", number * 3.0, random_.choice("ab")
+        tool, args = (
+            random_.choice(("look", "pay", "note", "shut")),
+            {"k": random_.choice("abc"), "amount": 9},
+        )
+        told: dict[str, Any] = {"args": args if random_.random() < 0.95 else None, "at": at}
+        about, refused = About(subject={}, run=run), random_.random() < 0.1
+        call = Began(where="", session=session, tool=tool, about=about, refused=refused, **told)
+        yield call
+        under_way.append(call)
+        while under_way and random_.random() < 0.7:
+            call = under_way.pop(random_.randrange(len(under_way)))
+            outcome: Outcome = random_.choice(("ok", "ok", "failed", "unknown", "aborted"))
+            yield Ended(call=call, outcome=outcome, result={"id": random_.choice("abc")}, at=at)
+        if random_.random() < 0.1:
+            yield RunEnded(session=session, run=run, at=at)
+            yield StateSet(session=session, values={"x": number}, at=at)
+        if random_.random() < 0.02:
+            yield Resumed(session=session, state={"y": number}, at=at)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sessions_of_every_kind_go_on_out_of_a_file(seed: int) -> None:
+    random_ = random.Random(seed)
+    some = rules(*random_.sample(KINDS, 6))
+    few, many = TraceJudge(some, most_open=2), TraceJudge(some)
+
+    for event in hectic(random_):
+        assert few.take(event) == many.take(event)
+    owed = [{place: (n.count, set(n.first)) for place, n in j.unmet().items()} for j in (few, many)]
+    assert owed[0] == owed[1]
 
 
 def test_sessions_count_apart_unless_the_file_is_one(tmp_path: Path) -> None:
