@@ -73,13 +73,13 @@ class Fleet(FleetWorker):
     @property
     def worker(self) -> str:
         """The name under which this process holds its leases now."""
-        return self._worker().standing.worker.id
+        return self._worker().membership.worker.id
 
     @property
     def counts(self) -> FleetCounts:
         """Counts of what happened so far, in this process."""
         running = self._running
-        return self._last_counts if running is None else running.standing.counts.snapshot()
+        return self._last_counts if running is None else running.membership.counts.snapshot()
 
     def prepare(self) -> None:
         """
@@ -300,5 +300,5 @@ class Fleet(FleetWorker):
         if self.on_outage == "refuse":
             raise error
         worker = self._worker()
-        worker.standing.counts.local += not dry
-        return worker.local.reserve(plan, worker.standing.worker.id, started=started, force=force, dry=dry)
+        worker.membership.counts.local += not dry
+        return worker.local.reserve(plan, worker.membership.worker.id, started=started, force=force, dry=dry)

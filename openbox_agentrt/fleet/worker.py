@@ -16,7 +16,7 @@ from typing import Any, Literal
 from .answers import How, Lease, Reserved
 from .client.dispatcher import Dispatcher
 from .client.heartbeat import Heartbeat
-from .client.membership import WorkerStanding
+from .client.membership import Membership
 from .client.outage_counts import LocalCounts
 from .client.requests import AwaitedAnswer, Question, ToReserve
 from .client.sessions import HeldSession
@@ -45,10 +45,10 @@ class _Worker:
 
     def __init__(self, fleet: FleetWorker) -> None:
         self.process = os.getpid()
-        self.standing = WorkerStanding(fleet.lease_seconds)
-        self.local = LocalCounts(self.standing.store_time)
-        self.dispatcher = Dispatcher(fleet._connect, self.standing, self.local)
-        self.heartbeat = Heartbeat(fleet._connect, self.standing, self.dispatcher.wake)
+        self.membership = Membership(fleet.lease_seconds)
+        self.local = LocalCounts(self.membership.store_time)
+        self.dispatcher = Dispatcher(fleet._connect, self.membership, self.local)
+        self.heartbeat = Heartbeat(fleet._connect, self.membership, self.dispatcher.wake)
         self.dispatcher.thread.start()
         self.heartbeat.thread.start()
 
@@ -120,7 +120,7 @@ class FleetWorker(ABC):
         running = self._running
         if not worker or running is None or running.process != os.getpid():
             return False
-        return running.standing.worker.id == worker and not running.standing.outlived()
+        return running.membership.worker.id == worker and not running.membership.outlived()
 
     def deadline(self) -> float:
         """Say until when a question that is asked now waits."""
@@ -159,7 +159,7 @@ class FleetWorker(ABC):
             self._worker().dispatcher.write(session, soon=soon)
 
     def _no_answer(self) -> FleetUnavailableError:
-        self._worker().standing.counts.outages += 1
+        self._worker().membership.counts.outages += 1
         return FleetUnavailableError("no answer in time", retry_after=1.0)
 
     def ask(self, request: Question) -> Any:

@@ -80,7 +80,7 @@ def end_lease(fleet: Fleet, *more: Step) -> list[StepAnswer]:
     # Its own clocks have gone on as well.
     running = fleet._running
     assert running is not None
-    running.standing.worker.beaten -= 1000
+    running.membership.worker.beaten -= 1000
     return answers
 
 

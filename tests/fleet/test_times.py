@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openbox_agentrt.fleet import FleetCell, FleetGuard, FleetMove, FleetPlan
-from openbox_agentrt.fleet.client.membership import WorkerStanding
+from openbox_agentrt.fleet.client.membership import Membership
 from openbox_agentrt.fleet.judge.in_memory import MemoryLine
 from openbox_agentrt.fleet.periods import SECOND
 from openbox_agentrt.fleet.steps import Beat, Finish, Mend, Reserve, StepAnswer, StoreLine
@@ -137,14 +137,14 @@ def test_a_clock_that_jumps_ahead_is_shown_and_mended(store: Store) -> None:
 def test_a_worker_says_that_the_stores_clock_jumped(caplog: pytest.LogCaptureFixture) -> None:
     """Beside its own, which goes on evenly; both ways, and not for a moment's wait."""
     own = [1000.0]
-    standing = WorkerStanding(30, monotonic=lambda: own[0])
+    membership = Membership(30, monotonic=lambda: own[0])
     with caplog.at_level(logging.WARNING):
         for seconds, store_seconds in [(0, 0), (1, 1), (3, 7.9), (4, 3604), (5, 5)]:
             own[0] = 1000.0 + seconds
             now = BEGIN + int(store_seconds * SECOND)
-            standing.heard(standing.worker, StepAnswer(said="ok", now=now, generation="g"))
+            membership.heard(membership.worker, StepAnswer(said="ok", now=now, generation="g"))
 
-    assert standing.counts.clock_jumps == 2
+    assert membership.counts.clock_jumps == 2
     assert "fleet clock jumped: the store's clock went +3595 s" in caplog.text
 
 

@@ -29,7 +29,7 @@ from ..steps import (
     StoreLine,
 )
 from .exchange import AT_ONCE, StoreExchange
-from .membership import WorkerStanding
+from .membership import Membership
 from .outage_counts import LocalCounts
 from .requests import Question, ToFinish, ToReserve, deliver
 from .sessions import HeldSession, ToKeep
@@ -48,21 +48,19 @@ class Dispatcher:
 
     Args:
         connect: Makes a connection; it connects when it is first used.
-        standing: What the worker knows of itself.
+        membership: What the worker knows of itself.
         local: What is counted here while the store is away.
 
     Attributes:
         tried: Set once it has connected, or has failed to for the first time.
     """
 
-    def __init__(
-        self, connect: Callable[[], StoreLine], standing: WorkerStanding, local: LocalCounts
-    ) -> None:
+    def __init__(self, connect: Callable[[], StoreLine], membership: Membership, local: LocalCounts) -> None:
         self._line = connect()
-        self._standing = standing
+        self._membership = membership
         self._exchange = StoreExchange(
             self._line,
-            standing,
+            membership,
             local,
             give_back=self._give_back,
             rewrite=self._rewrite,
@@ -164,7 +162,7 @@ class Dispatcher:
         return None
 
     def _to_write(self) -> list[Question]:
-        until = time.monotonic() + self._standing.lease_seconds
+        until = time.monotonic() + self._membership.lease_seconds
         # What was never held, during an outage, is nobody's to write.
         sessions = list(_taken(self._written, AT_ONCE))
         for session in sessions:
@@ -186,7 +184,7 @@ class Dispatcher:
             # What is configured may be mended under way - a password, a folder: how calls ended is told then.
             self._unusable = str(error) if isinstance(error, FleetConfigError) else None
             self._breaker.failed(permit)
-            self._standing.unheard(str(error))
+            self._membership.unheard(str(error))
             self._ends.extendleft(reversed([end for end in ends if not end.future.done()]))
             self._refuse(requests, str(error))
             if all(request.is_unawaited() for request in requests):
@@ -200,7 +198,7 @@ class Dispatcher:
     def _answered(self) -> None:
         self._breaker.answered()
         self._unusable = None
-        self._standing.answers()
+        self._membership.answers()
 
     def _give_back(self, lease: Lease) -> None:
         self._ends.append(ToFinish(lease, "undo"))
@@ -214,7 +212,7 @@ class Dispatcher:
         if self._unusable is not None:
             self._fail([], requests, FleetConfigError(self._unusable))
             return
-        self._standing.counts.outages += sum(not request.is_unawaited() for request in requests)
+        self._membership.counts.outages += sum(not request.is_unawaited() for request in requests)
         retry_after = max(0.1, self._breaker.pause_left)
         self._fail([], requests, FleetUnavailableError(reason, retry_after=retry_after))
 
@@ -226,7 +224,7 @@ class Dispatcher:
                 self.write(request.record, soon=True)
                 continue
             if isinstance(request, ToReserve) and self._exchange.is_doubtful(request):
-                self._standing.counts.doubtful += 1
+                self._membership.counts.doubtful += 1
                 self._give_back(request.granted())
             if not request.future.done():
                 deliver(request, error)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from ..steps import Beat, NoAnswerError, StoreLine
-from .membership import WorkerStanding
+from .membership import Membership
 from .settling import settle_all
 
 BEATS_PER_LEASE = 3
@@ -27,15 +27,15 @@ class Heartbeat:
 
     Args:
         connect: Makes a connection.
-        standing: What the worker knows of itself.
+        membership: What the worker knows of itself.
         wake: Tells the dispatcher that there is something to repeat.
     """
 
     def __init__(
-        self, connect: Callable[[], StoreLine], standing: WorkerStanding, wake: Callable[[], None]
+        self, connect: Callable[[], StoreLine], membership: Membership, wake: Callable[[], None]
     ) -> None:
         self._line = connect()
-        self._standing = standing
+        self._membership = membership
         self._wake = wake
         self._stop = threading.Event()
         self._turn = 0
@@ -53,26 +53,26 @@ class Heartbeat:
         Raises:
             NoAnswerError: The store gave no answer.
         """
-        worker, asked = self._standing.worker, time.monotonic()
+        worker, asked = self._membership.worker, time.monotonic()
         if not worker.beaten:
             return
-        step = Beat(worker=worker.id, lease_us=self._standing.lease_us, acked=worker.acked)
+        step = Beat(worker=worker.id, lease_us=self._membership.lease_us, acked=worker.acked)
         answer = self._line.run([step])[0]
         if answer.said == "ok":
-            self._standing.beaten(worker, asked)
-        if worker is self._standing.worker:
-            self._standing.heard(worker, answer)
-        if self._standing.suspect:
+            self._membership.beaten(worker, asked)
+        if worker is self._membership.worker:
+            self._membership.heard(worker, answer)
+        if self._membership.suspect:
             self._wake()
         dead = (other for other in answer.dead if other != worker.id)
-        self._standing.counts.settled += settle_all(self._line, dead)
+        self._membership.counts.settled += settle_all(self._line, dead)
         self._turn += 1
         if self._is_more_over or self._turn % SWEEP_EVERY == 0:
             # Much less than is left until the next beat.
-            self._is_more_over = self._line.sweep(self._standing.lease_seconds / (5 * BEATS_PER_LEASE))
+            self._is_more_over = self._line.sweep(self._membership.lease_seconds / (5 * BEATS_PER_LEASE))
 
     def _run(self) -> None:
-        while not self._stop.wait(self._standing.lease_seconds / BEATS_PER_LEASE):
+        while not self._stop.wait(self._membership.lease_seconds / BEATS_PER_LEASE):
             try:
                 self.beat()
             except NoAnswerError as error:

@@ -1,4 +1,4 @@
-"""A worker knows who it is, and what the store's clock says."""
+"""A worker as a member of its fleet: under which name, until when, and by which clock of the store."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class WorkerId:
         self.beaten = self.beaten_at = 0.0
 
 
-class WorkerStanding:
+class Membership:
     """
-    Share between a worker's threads who it is and what the store's clock says.
+    Share between the threads of a worker who it is and what the clock of the store says.
 
     Attributes:
         worker: Its identity now. It is replaced as a whole, so that a thread never pairs a new name with an

@@ -19,7 +19,7 @@ from ..periods import SECOND, edges_around
 from ..plan import FleetPlan
 from ..steps import Beat, Finish, Reserve
 from ..wire import wire
-from .recent_leases import JournalEntry
+from .recent_leases import RecentLease
 from .requests import ToFinish
 
 _WORKER = "local"
@@ -37,7 +37,7 @@ class LocalCounts:
     def __init__(self, store_time: Callable[[], int]) -> None:
         self._store_time = store_time
         self._lock = threading.Lock()
-        self._entries: dict[str, JournalEntry] = {}
+        self._entries: dict[str, RecentLease] = {}
         # Filled without a lock, since a finalizer may do so.
         self._ends: deque[ToFinish] = deque()
         self._numbers = count(1)
@@ -62,7 +62,7 @@ class LocalCounts:
             answer = self._line.run([step])[0]
             if answer.said != "ok" or dry:
                 return Reserved(lease=None, broken=answer.broken, now=answer.now)
-            self._entries[lease] = JournalEntry(lease, _WORKER, sent, started)
+            self._entries[lease] = RecentLease(lease, _WORKER, sent, started)
             cells = tuple(cell.id for cell in sent.c)
             granted = Lease(id=lease, worker=_WORKER, cells=cells, local=True)
             return Reserved(lease=granted, broken=answer.broken, now=answer.now)
@@ -82,7 +82,7 @@ class LocalCounts:
         # Given away meanwhile, and perhaps without this end.
         return end.lease.id in self._entries or not self._claim(end)
 
-    def take(self) -> list[JournalEntry]:
+    def take(self) -> list[RecentLease]:
         """Give away what was counted here, for the store. What is open goes on there."""
         with self._lock:
             given, self._entries = self._entries, {}
@@ -102,7 +102,7 @@ class LocalCounts:
             return True
         return False
 
-    def _settle(self, entries: dict[str, JournalEntry]) -> None:
+    def _settle(self, entries: dict[str, RecentLease]) -> None:
         for end in list(self._ends):
             entry = entries.get(end.lease.id)
             # What was given away before it came is found by whoever told it.

@@ -20,7 +20,7 @@ KEPT_SECONDS = 30.0
 
 
 @dataclass(slots=True)
-class JournalEntry:
+class RecentLease:
     """A lease as its worker knows it. `taken`: it was adopted here, and not parked since."""
 
     lease: str
@@ -33,25 +33,25 @@ class JournalEntry:
     taken: bool = False
 
 
-class Journal:
+class RecentLeases:
     """Keep the leases that are open, and those that ended within the last seconds."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._entries: dict[str, JournalEntry] = {}
-        self._ended: deque[JournalEntry] = deque()
+        self._entries: dict[str, RecentLease] = {}
+        self._ended: deque[RecentLease] = deque()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[JournalEntry]:
+    def __iter__(self) -> Iterator[RecentLease]:
         return iter(list(self._entries.values()))
 
-    def get(self, lease: str) -> JournalEntry | None:
+    def get(self, lease: str) -> RecentLease | None:
         """Find a lease by its id."""
         return self._entries.get(lease)
 
-    def add(self, entry: JournalEntry) -> None:
+    def add(self, entry: RecentLease) -> None:
         """Keep a lease that was granted."""
         self._entries[entry.lease] = entry
         if entry.how is not None:
@@ -69,7 +69,7 @@ class Journal:
         """Forget a lease that is over."""
         self._entries.pop(lease, None)
 
-    def _end(self, entry: JournalEntry) -> None:
+    def _end(self, entry: RecentLease) -> None:
         now = self._monotonic()
         entry.ended = now
         self._ended.append(entry)
@@ -79,7 +79,7 @@ class Journal:
                 self._entries.pop(over.lease, None)
 
 
-def steps_again(entry: JournalEntry, worker: str) -> list[Step]:
+def steps_again(entry: RecentLease, worker: str) -> list[Step]:
     """Give the steps that make a store know a lease again, whatever it knows of it."""
     steps: list[Step] = [
         Reserve(

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from ..errors import FleetConfigError, FleetError, SessionBusyError
 from ..periods import SECOND
 from ..steps import Hold, Keep, SessionStand, StepAnswer
-from .membership import WorkerId, WorkerStanding
+from .membership import Membership, WorkerId
 from .requests import Question, deliver
 
 LONGEST_NAME = 200
@@ -136,16 +136,16 @@ class HeldSession:
         """Take note that the store has answered."""
         self._claimed_until = 0.0
 
-    def hold(self, standing: WorkerStanding, by: int) -> Hold:
+    def hold(self, membership: Membership, by: int) -> Hold:
         """Make the step that takes it. What nobody has used for too long is not remembered here either."""
         if time.monotonic() - self.used_at >= self.idle_seconds:
             self.birth, self.version = "", -1
-        worker = standing.worker
+        worker = membership.worker
         return Hold(
             session=self.name,
             worker=worker.id,
             idle_us=self.idle_us,
-            lease_us=standing.lease_us,
+            lease_us=membership.lease_us,
             birth=self.birth,
             version=self.version,
             busy_until=self.busy_until,
@@ -264,7 +264,7 @@ class ForSession(Question):
 
     record: HeldSession
 
-    def step(self, standing: WorkerStanding, by: int) -> Hold | Keep:
+    def step(self, membership: Membership, by: int) -> Hold | Keep:
         """
         Make the step to be taken.
 
@@ -273,7 +273,7 @@ class ForSession(Question):
         """
         raise NotImplementedError
 
-    def goes_on(self, answer: StepAnswer, standing: WorkerStanding) -> bool:
+    def goes_on(self, answer: StepAnswer, membership: Membership) -> bool:
         """Deliver an answer, or say that the question has to be asked again."""
         raise NotImplementedError
 
@@ -285,14 +285,14 @@ class ToHold(ForSession):
     record: HeldSession = field(kw_only=True)
     abandoned: Callable[[HeldSession], None] = field(kw_only=True)
 
-    def step(self, standing: WorkerStanding, by: int) -> Hold:
+    def step(self, membership: Membership, by: int) -> Hold:
         self.record.claim(self.deadline)
-        return self.record.hold(standing, by)
+        return self.record.hold(membership, by)
 
-    def goes_on(self, answer: StepAnswer, standing: WorkerStanding) -> bool:
+    def goes_on(self, answer: StepAnswer, membership: Membership) -> bool:
         self.record.unclaim()
         if answer.said == "ok" and answer.session is not None:
-            self._held(answer.session, standing)
+            self._held(answer.session, membership)
         elif answer.said in ("busy", "lost"):
             self.record.worker = ""
             if answer.said == "busy":
@@ -304,16 +304,16 @@ class ToHold(ForSession):
             return not self.is_over()
         return False
 
-    def _held(self, stand: SessionStand, standing: WorkerStanding) -> None:
+    def _held(self, stand: SessionStand, membership: Membership) -> None:
         try:
-            lost = self.record.held(stand, standing.worker.id)
+            lost = self.record.held(stand, membership.worker.id)
         except FleetError as error:
             self.record.forget()
             self.abandoned(self.record)
             deliver(self, error)
             return
         if lost:
-            standing.lost_session(self.record.name)
+            membership.lost_session(self.record.name)
         if not deliver(self, True) and self.record.users <= 0:
             self.abandoned(self.record)
 
@@ -330,25 +330,25 @@ class ToKeep(ForSession):
     def is_unawaited(self) -> bool:
         return self.soon
 
-    def step(self, standing: WorkerStanding, by: int) -> Keep:
+    def step(self, membership: Membership, by: int) -> Keep:
         self._taken = self.record.taken
-        self._sent = self.record.keep(standing.worker)
+        self._sent = self.record.keep(membership.worker)
         return self._sent
 
-    def goes_on(self, answer: StepAnswer, standing: WorkerStanding) -> bool:
+    def goes_on(self, answer: StepAnswer, membership: Membership) -> bool:
         sent = self._sent
         assert sent is not None
         if self._taken != self.record.taken:
             # The session was taken anew since this was sent, and what it wrote is what was found then.
             deliver(self, False)
         elif answer.said in ("ok", "again"):
-            self.record.kept(sent, standing.worker.id)
+            self.record.kept(sent, membership.worker.id)
             deliver(self, True)
         elif answer.said == "no":
             was_used = self.record.users > 0
             self.record.forget()
             if was_used:
-                standing.lost_session(self.record.name)
+                membership.lost_session(self.record.name)
             deliver(self, False)
         else:
             if answer.said == "gone":
