@@ -13,6 +13,8 @@ from openbox_agentrt.acel import (
     ReservationError,
     Session,
     alternate_precedence,
+    any_of,
+    at_most_in_flight,
     at_most_n_times,
     at_most_total,
     cannot_follow_without,
@@ -290,6 +292,25 @@ def test_a_dropped_call_is_no_longer_under_way_where_time_matters() -> None:
     session.reserve("other").commit()
 
     assert session.in_flight == 0
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [
+        pytest.param(at_most_in_flight("x", 9, within=60), id="at_most_in_flight"),
+        pytest.param(at_most_total("x", "n", 9, within=60), id="at_most_total"),
+        pytest.param(must_precede("x", "z", within=60), id="must_precede"),
+        pytest.param(response("x", "z", within=60), id="response"),
+        pytest.param(at_most_n_times("x", 9, per="day"), id="per day"),
+    ],
+)
+def test_what_is_dropped_and_never_ran_gives_back_at_once_what_it_took(timed: TemporalContract) -> None:
+    """Nobody has to look at a clock for that: the other call is none of the contract that has one."""
+    session = Session(contracts=[at_most_n_times(any_of("x", "y"), 1), timed])
+
+    session.reserve("x", {"n": 1}).forgo()
+
+    assert session.reserve("y").allowed
 
 
 def test_a_refused_reservation_is_not_settled_when_dropped() -> None:

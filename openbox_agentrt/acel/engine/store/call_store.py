@@ -380,7 +380,8 @@ class CallStore:
         waiting = []
         while self._dropped:
             call, end = self._dropped.pop()
-            if covers(timeline, read_at_end(call)):
+            # Where nothing ran, what was reserved is given back, and no time is asked for that.
+            if end == "undo" or covers(timeline, read_at_end(call)):
                 self._end(call, None if end == "undo" else call.ran, end)
             else:
                 waiting.append((call, end))
