@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from openbox_agentrt.acel import Refusal, Violation
+    from openbox_agentrt.doors.claude_code.history import Calls
     from openbox_agentrt.doors.claude_code.restored_session import Replica
     from openbox_agentrt.doors.claude_code.rules import HookRules
 
@@ -77,14 +78,9 @@ def begin_call(
     history = read_history(log, event.session_id)
     calls = history.calls
     key = calls.key_for(event)
-    if event.call_id is not None:
-        known = calls.open.get(key)
-        if known is not None and known.digest == event.digest:
-            return Ruling()
-        if (key, event.digest) in calls.refused:
-            return Ruling(reason=calls.refused[key, event.digest])
-        if known is not None or key in calls.ended:
-            raise HookFault(f"tool_use_id {event.call_id!r:.100} was used by another call")
+    asked_before = _asked_before(calls, key, event)
+    if asked_before is not None:
+        return asked_before
     _lose_forgotten(log, history)
     halted_by = _halted(event, fleet)
     if halted_by is None and _is_clear(history, event, rules):
@@ -114,26 +110,35 @@ def begin_call(
         step = reservation.step
         reservation, told = reserve_in_fleet(rules.of_fleet, event, fleet, replica.keeper, step=step)
         line |= told
-    if reservation.allowed:
-        log.append(line)
-        return Ruling(violations=(*replica.late, *replica.found))
-    assert reservation.refusal is not None
-    reason = _reason(reservation.refusal)
-    # A contract of the fleet that halts, halts this session. What a person has halted is asked each time.
-    halted = (replica.session.closed is not None and halted_by is None) or any(
-        broken.on_violation == "halt" for broken in reservation.refusal.broken
-    )
-    log.append(
-        {
-            **line,
-            "event": "deny",
-            "args": dict(event.args) if keeps_refused else None,
-            "reason": reason,
-            "halted": halted,
-            **({} if halted_by is None else {"halted_by": halted_by}),
-        }
-    )
+    refusal = reservation.refusal
+    if refusal is not None:
+        line |= _denied(refusal, halted_by, is_closed=replica.session.closed is not None)
+        line["args"] = line["args"] if keeps_refused else None
+    log.append(line)
+    reason = None if refusal is None else _reason(refusal)
     return Ruling(reason=reason, violations=(*replica.late, *replica.found))
+
+
+def _asked_before(calls: Calls, key: str, event: HookEvent) -> Ruling | None:
+    """Find what was decided about the very same call, if it was asked about before."""
+    if event.call_id is None:
+        return None
+    known = calls.open.get(key)
+    if known is not None and known.digest == event.digest:
+        return Ruling()
+    if (key, event.digest) in calls.refused:
+        return Ruling(reason=calls.refused[key, event.digest])
+    if known is not None or key in calls.ended:
+        raise HookFault(f"tool_use_id {event.call_id!r:.100} was used by another call")
+    return None
+
+
+def _denied(refusal: Refusal, halted_by: str | None, *, is_closed: bool) -> dict[str, Any]:
+    # A contract of the fleet that halts, halts this session. What a person has halted is asked each time.
+    halts = any(broken.on_violation == "halt" for broken in refusal.broken)
+    said: dict[str, Any] = {"event": "deny", "reason": _reason(refusal)}
+    said["halted"] = halts or (is_closed and halted_by is None)
+    return said if halted_by is None else {**said, "halted_by": halted_by}
 
 
 def unmet_obligations(

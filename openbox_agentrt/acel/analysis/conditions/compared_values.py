@@ -61,13 +61,13 @@ class ComparedValues:
 
     @property
     def whole(self) -> bool:
-        """Whether the values that are tried show every answer."""
+        """Tell whether the values that are tried show every answer."""
         kinds = bool(self.bounds) + bool(self.sizes) + bool(self.parts)
         return kinds < 2 and len(self.parts) < 2 and not (self.sizes and self.plain)
 
     @property
     def are_texts(self) -> bool:
-        """Whether all that it is compared with are whole texts."""
+        """Tell whether all that it is compared with are whole texts."""
         others = self.bounds or self.sizes or self.parts
         return not others and all(isinstance(value, str) for value in self.plain.values())
 

@@ -78,7 +78,7 @@ class ConditionReading:
 
 def read_condition(text: str, facts: Mapping[str, Fact]) -> ConditionReading:
     """
-    Read a condition.
+    Read a condition into the parts that a search can follow, and those that stay open.
 
     Args:
         text: The condition, as CEL accepts it.

@@ -82,7 +82,7 @@ def _never_met(subject: Subject, some: SearchResult, own: int) -> int | None:
 
 def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> Finding:
     rows = [*some.trace(state), TraceRow(kind="end")]
-    against = _against(subject, some, state)
+    against = _against(some, state)
     trace = subject.shown(rows, [some.place(own)])
     return Finding(
         kind="obligation-cannot-be-met",
@@ -100,7 +100,7 @@ def _trap(subject: Subject, some: SearchResult, state: int, unmet: Iterable[int]
     trace = subject.shown(rows, places)
     if trace is None:
         return None
-    against = _against(subject, some, state)
+    against = _against(some, state)
     return Finding(
         kind="session-cannot-end-well",
         message="after this, no session ends with every obligation met",
@@ -111,7 +111,7 @@ def _trap(subject: Subject, some: SearchResult, state: int, unmet: Iterable[int]
     )
 
 
-def _against(subject: Subject, some: SearchResult, state: int) -> set[int]:
+def _against(some: SearchResult, state: int) -> set[int]:
     """Find the contracts that refuse calls in a state."""
     world = some.found.world
     against: set[int] = set()

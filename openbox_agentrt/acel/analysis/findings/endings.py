@@ -43,7 +43,7 @@ class ObligationAnswer:
 
     @property
     def is_met(self) -> bool:
-        """Whether nothing speaks against their being met."""
+        """Tell whether nothing speaks against their being met."""
         return self.found is None and self.open is None
 
 

@@ -74,7 +74,7 @@ class CellView:
 
     @property
     def is_mapping(self) -> bool:
-        """Whether what it remembers is apart by the values of a key."""
+        """Tell whether what it remembers is apart by the values of a key."""
         return self.cell.key is not None or self.cell.kind == "facts"
 
     def freeze(self) -> Frozen:

@@ -100,7 +100,7 @@ class World:
 
     @property
     def lacks_values(self) -> bool:
-        """Whether a call was left out with one more value than are told apart, though it may be needed."""
+        """Tell whether a call that may be needed was left out: with one more value than are told apart."""
         return self.limited and self._needed > self._values
 
     def has_values(self, states: Beside, count: int) -> bool:

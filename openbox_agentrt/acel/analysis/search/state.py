@@ -69,7 +69,7 @@ class Transition:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is a call that has every argument that is a key."""
+        """Tell whether it is a call that has every argument that is a key."""
         given = dict(self.values)
         return self.kind is not None and all(
             path in given for path, _ in self.kind.slots if path not in dict(self.kind.results)

@@ -34,7 +34,7 @@ class PieceMarks:
                 self._hashes[name] = made
 
     def mark(self) -> str:
-        """Give the digest."""
+        """Give the digest of all pieces as they are now."""
         digest: str = sha256((self._sum % _MOST).to_bytes(32, "big")).hexdigest()
         return digest
 
