@@ -165,8 +165,10 @@ class _Reader:
     def _violation(self, file: str, entry: Entry, data: Mapping[str, Any]) -> None:
         tool, spec = entry.text("tool") or "?", entry.text("spec") or "?"
         call = self._known(file, entry, data.get("step"), tool)
-        # A call that was refused unread has no step of its own, and none breaks the same twice.
-        if call is None or (data.get("step") == 0 and spec in call.contracts):
+        # A call that was refused unread has no step of its own, and broke one thing that the session itself
+        # asks for; and no call breaks the same twice.
+        unread = data.get("step") == 0 and data.get("kind") == "session"
+        if call is None or unread or (data.get("step") == 0 and spec in call.contracts):
             call = self._new(file, entry, tool)
             call.args = data.get("args")
             call.verdict = "would refuse" if data.get("mode") == "shadow" else "refused"

@@ -24,7 +24,9 @@ POST_EVENTS = ("PostToolUse", "PostToolUseFailure", "PermissionDenied")
 # What the user says is an event of the session, as in a governed run.
 PROMPT_EVENT = "UserPromptSubmit"
 
-_MAX_INPUT = 64 * 1024 * 1024
+MAX_INPUT = 64 * 1024 * 1024
+"""So many bytes may an event have."""
+
 _MAX_SESSION_ID = 1024
 
 
@@ -87,8 +89,8 @@ def read_event(data: bytes, *, expected: Collection[str]) -> HookEvent:
     Raises:
         HookFault: It cannot be read, or is an event that the hook is not for.
     """
-    if len(data) > _MAX_INPUT:
-        raise HookFault(f"the event is larger than {_MAX_INPUT} bytes")
+    if len(data) > MAX_INPUT:
+        raise HookFault(f"the event is larger than {MAX_INPUT} bytes")
     try:
         raw = read_json(data.decode("utf-8-sig"))
     except ValueError as error:

@@ -6,7 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.session import Session
-from openbox_agentrt.doors.claude_code.event import PROMPT_EVENT, HookEvent, is_session_id, read_event
+from openbox_agentrt.doors.claude_code.event import (
+    MAX_INPUT,
+    PROMPT_EVENT,
+    HookEvent,
+    is_session_id,
+    read_event,
+)
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.unfit import report_unclear, report_unjudged
 
@@ -47,6 +53,9 @@ def unjudged_call(data: bytes, error: Exception) -> tuple[HookEvent, list[Violat
 
 def _guessed(data: bytes) -> HookEvent | None:
     """Read whose call it may be. Nothing is decided by it: the call is refused."""
+    if len(data) > MAX_INPUT:
+        # A hook that is killed because it took too long has refused nothing.
+        return None
     try:
         raw: Any = json.loads(data.decode("utf-8-sig", errors="replace"))
     except (ValueError, RecursionError):

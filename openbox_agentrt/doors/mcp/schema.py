@@ -215,10 +215,10 @@ def _schemas(schema: Mapping[str, Any], word: str) -> Iterator[object]:
 
 def _declared_types(schema: Mapping[str, Any]) -> set[str]:
     declared = schema.get("type")
-    if isinstance(declared, str):
-        return {declared}
-    if isinstance(declared, list):
-        return {name for name in declared if isinstance(name, str)}
+    named = [declared] if isinstance(declared, str) else declared
+    if isinstance(named, list):
+        # As an early draft has it, and servers that nobody generated.
+        return set() if "any" in named else {name for name in named if isinstance(name, str)}
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
     return set().union(*map(_types_of, values)) if isinstance(values, list) else set()
 

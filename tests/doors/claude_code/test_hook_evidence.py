@@ -12,6 +12,8 @@ from openbox_agentrt.acel.rerun import rerun_file
 from openbox_agentrt.doors.claude_code.answers import at_prompt, before_tool
 from openbox_agentrt.doors.claude_code.log import file_stem
 from openbox_agentrt.evidence import Entry, read_entries, verify_file
+from openbox_agentrt.evidence.calls import calls_in
+from openbox_agentrt.evidence.logs import merged_entries
 from tests.doors.claude_code.test_hook_steps import Hooks
 
 SECRET = "4111-1111-1111-1111"
@@ -74,6 +76,20 @@ def test_an_id_that_another_call_has_used(tmp_path: Path) -> None:
     assert said.code == 2
     assert (found.data["spec"], found.data["args"]) == (JUDGED, {"command": "rm -rf /"})
     assert found.data["fault"] == "tool_use_id 't-1' was used by another call"
+
+
+def test_each_is_a_call_of_its_own(tmp_path: Path) -> None:
+    """Also those that come one after the other and are refused for unlike reasons."""
+    hooks = Hooks(tmp_path)
+    assert before_tool(event(hooks.session), hooks.settings).code == 0
+    given: list[Any] = [[], {"command": "rm -rf /"}, []]
+    for args in given:
+        assert before_tool(event(hooks.session, tool_input=args), hooks.settings).code == 2
+
+    shown = calls_in(merged_entries([hooks.evidence]))
+
+    assert [call.contracts for call in shown] == [(CLEAR,), (JUDGED,), (CLEAR,)]
+    assert [call.args for call in shown] == [{}, {"command": "rm -rf /"}, {}]
 
 
 def test_an_error_that_is_no_fault_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

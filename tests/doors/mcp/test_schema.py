@@ -68,6 +68,7 @@ def test_another_type_is_refused(declared: Any, value: Any, problem: str) -> Non
         pytest.param({"type": "integer"}, None, id="null"),
         pytest.param({}, "7", id="nothing declared"),
         pytest.param(True, "7", id="anything"),
+        pytest.param({"type": "any"}, "7", id="any type"),
         pytest.param({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "7", id="a text among others"),
         pytest.param({"$ref": "https://example.com/item"}, "7", id="declared elsewhere"),
         pytest.param({"$ref": "#/nowhere"}, "7", id="declared nowhere"),
@@ -152,7 +153,7 @@ def test_a_schema_that_refers_to_itself_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    "declared", [{"type": "any"}, {"const": {"a": 1}}, {"anyOf": [{"required": [{}]}, {"required": 5}]}]
+    "declared", [{"type": "anything"}, {"const": {"a": 1}}, {"anyOf": [{"required": [{}]}, {"required": 5}]}]
 )
 def test_a_schema_that_is_none_raises_nothing_else(declared: Any) -> None:
     """A server may list anything; a null passes, and what is no name is required of nobody."""
