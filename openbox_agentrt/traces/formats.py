@@ -12,17 +12,16 @@ from typing import Any, Final, NamedTuple
 from ..evidence.format2.parts import header_of
 from .claude_code import is_claude_code, read_claude_code
 from .events import Began, Ended, TraceEvent
+from .found_files import found_files
 from .in_time import in_time
 from .mcp_lines import is_mcp, read_mcp
 from .openai_messages import is_openai, read_openai
 from .otlp import is_otlp, read_otlp
-from .rows import is_rows, read_rows
+from .rows import holds_rows, is_rows, read_rows
 from .source import RecordedFile, TraceSourceError
 from .steps import has_moved, read_steps
 
 __all__ = ("FORMATS", "Recordings")
-
-_SUFFIXES = frozenset((".json", ".jsonl", ".ndjson", ".yaml", ".yml"))
 
 
 class _Format(NamedTuple):
@@ -72,7 +71,7 @@ class Recordings:
             TraceSourceError: A file is missing or has another format.
         """
         moved: list[Path] = []
-        for path, named in self._found():
+        for path, named in found_files(self._paths, self.unread):
             kind = self._kind(path, named=named)
             if kind is None:
                 self.unread["files that are no recording"] += 1
@@ -86,24 +85,9 @@ class Recordings:
         logs = (read_steps(RecordedFile(path, self.unread)) for path in moved)
         yield from in_time(chain.from_iterable(logs)) if len(moved) > 1 else chain.from_iterable(logs)
 
-    def _found(self) -> Iterator[tuple[Path, bool]]:
-        for name in self._paths:
-            path = Path(name).expanduser()
-            if not path.is_dir():
-                yield path, True
-                continue
-            inside = [p for p in sorted(path.rglob("*")) if p.is_file() and not p.name.startswith(".")]
-            if not inside:
-                raise TraceSourceError("holds no files", path=name)
-            for file in inside:
-                if file.suffix.lower() in _SUFFIXES:
-                    yield file, False
-                else:
-                    self.unread["files with another ending"] += 1
-
     def _kind(self, path: Path, *, named: bool) -> str | None:
         try:
-            known = "evidence" if header_of(path) is not None else _told_by(path)
+            known = "evidence" if header_of(path) is not None else _told_by(path, named=named)
         except OSError as error:
             problem = f"could not be read ({(error.strerror or 'error').lower()})"
             raise TraceSourceError(problem, path=str(path)) from error
@@ -115,9 +99,10 @@ class Recordings:
         return known if self._format == "auto" else self._format if named or known == self._format else None
 
 
-def _told_by(path: Path) -> str | None:
+def _told_by(path: Path, *, named: bool) -> str | None:
     if path.suffix.lower() in (".yaml", ".yml"):
-        return "rows"
+        # In a folder there is all sorts of it, such as the rules.
+        return "rows" if named or holds_rows(path) else None
     first = RecordedFile(path, Counter()).first()
     if isinstance(first, dict) and "bundle_hash" in first:
         raise TraceSourceError("is evidence that holds violations only, and no calls", path=str(path))

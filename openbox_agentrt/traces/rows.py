@@ -28,6 +28,14 @@ def is_rows(first: Any) -> bool:
     return isinstance(first, dict) and ("tool" in first or "event" in first) and "jsonrpc" not in first
 
 
+def holds_rows(path: Path) -> bool:
+    """Tell whether a file of YAML is of this kind."""
+    try:
+        return is_rows(next(read_trace(str(path)), None))
+    except TraceSourceError:
+        return False
+
+
 def read_calls(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     Read the calls of a trace strictly, each with where it stands.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -368,6 +369,44 @@ def test_a_folder_counts_what_it_does_not_read(tmp_path: Path) -> None:
     events, unread = read(tmp_path)
     assert story(events) == [("x", {}), ("x", "ok", NOT_RECORDED)]
     assert unread == {"files with another ending": 1, "files that are no recording": 1}
+
+
+def test_a_file_that_is_given_twice_is_read_once(tmp_path: Path) -> None:
+    """By its name and with its folder, or through a link: its calls happened once."""
+    path = written(tmp_path / "a.jsonl", {"tool": "pay"})
+    (tmp_path / "link.jsonl").symlink_to(path)
+
+    events, unread = read(path, tmp_path)
+
+    assert story(events) == [("pay", {}), ("pay", "ok", NOT_RECORDED)]
+    assert unread == {"files that were given twice": 2}
+
+
+def test_what_is_left_out_of_a_folder_is_counted(tmp_path: Path) -> None:
+    """Links that lead in a circle or to nothing, and YAML that holds no trace."""
+    written(tmp_path / "a.jsonl", {"tool": "pay"})
+    (tmp_path / "again").symlink_to(tmp_path)
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nothing")
+    (tmp_path / "rules.yaml").write_text("contracts: []")
+    (tmp_path / "bad.yaml").write_text("a: [b")
+    (tmp_path / "trace.yaml").write_text("- tool: look")
+
+    events, unread = read(tmp_path)
+
+    assert [call.tool for call in events if isinstance(call, Began)] == ["pay", "look"]
+    assert unread == {
+        "links to folders, which are not followed": 1,
+        "links to nothing, and what is no file": 1,
+        "files that are no recording": 2,
+    }
+
+
+def test_a_pipe_is_answered_at_once(tmp_path: Path) -> None:
+    """It cannot be read twice, and to wait for somebody who writes would be for ever."""
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(TraceSourceError, match="is no file: write what comes out of a pipe to one"):
+        read(tmp_path / "pipe")
 
 
 def test_the_session_may_be_the_file(tmp_path: Path) -> None:
