@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .._core.connection import connect
 from .._run.contracts.contract_source import (
-    check_fleet_of,
     check_metrics,
     contract_sessions,
-    marker_key_of,
-    open_evidence,
-    open_fleet_of,
     rules_in_force,
 )
 from .._run.contracts.rules_in_force import RulesFileWatch
 from .._run.nested_refusals import NestedRefusals
 from .._run.observers import Observers, decision_meter
+from .._run.opening import check_fleet_of, marker_key_of, open_evidence, open_fleet_of
 from .._run.runs import Runs
 from .._run.services import Services
 from .._run.spans import Spans, opted_in
