@@ -95,9 +95,12 @@ class _Reader:
         return value
 
     def _fits(self, value: Any, schema: object, path: tuple[str, ...]) -> bool:
-        if self.problem(value, schema, path) is not None:
-            return False
-        while isinstance(schema, Mapping) and "$ref" in schema:
+        return self.problem(value, schema, path) is None and self._is_meant(value, schema)
+
+    def _is_meant(self, value: Any, schema: object) -> bool:
+        for _ in range(_MAX_DEPTH):
+            if not isinstance(schema, Mapping) or "$ref" not in schema:
+                break
             schema = self._referred(schema["$ref"])
         return not isinstance(schema, Mapping) or not isinstance(value, Mapping) or _is_meant(value, schema)
 
@@ -122,7 +125,11 @@ class _Reader:
         for part in _schemas(schema, "allOf"):
             yield self.problem(value, part, path)
         for word in ("anyOf", "oneOf"):
-            found = [self.problem(value, part, path) for part in _schemas(schema, word)]
+            parts = list(_schemas(schema, word))
+            if isinstance(value, Mapping):
+                # One that asks for other names is none that it fits, whatever it says of types.
+                parts = [part for part in parts if self._is_meant(value, part)] or parts
+            found = [self.problem(value, part, path) for part in parts]
             if found and all(found):
                 yield found[0]
         yield _mismatch(path, value, schema)
@@ -197,6 +204,8 @@ def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_meant(value: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
     """Tell whether an object has what tells this schema from others: required names, and constants."""
+    if _mismatch((), value, schema) is not None:
+        return False
     required = schema.get("required")
     if isinstance(required, list) and not all(isinstance(name, str) and name in value for name in required):
         return False

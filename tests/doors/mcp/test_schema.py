@@ -7,6 +7,10 @@ import pytest
 from openbox_agentrt.doors.mcp.schema import OffSchemaError, read_by_schema
 
 ITEM = {"type": "object", "properties": {"price": {"type": "number"}}}
+NOTE = {"properties": {"text": {"type": "string"}}, "required": ["text"]}
+TRANSFER = {"properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+NAMED = {"properties": {"kind": {"const": "a"}}}
+AGED = {"properties": {"kind": {"const": "b"}, "age": {"type": "integer"}}}
 
 
 def schema(**properties: Any) -> dict[str, Any]:
@@ -29,6 +33,8 @@ def schema(**properties: Any) -> dict[str, Any]:
         pytest.param({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "7", "a whole", id="any of"),
         pytest.param({"oneOf": [{"type": "integer"}, {"type": "array"}]}, "7", "a whole", id="one of"),
         pytest.param({"allOf": [{}, {"type": "integer"}]}, "7", "declares a whole number", id="all of"),
+        pytest.param({"anyOf": [NOTE, TRANSFER]}, {"amount": "7"}, "x.amount' is a text", id="the one meant"),
+        pytest.param({"oneOf": [NAMED, AGED]}, {"kind": "b", "age": "7"}, "x.age' is a text", id="constant"),
         pytest.param({"enum": [1, 2]}, "1", "declares a whole number or a number", id="choices"),
         pytest.param({"const": 1}, "1", "declares a whole number or a number", id="constant"),
         pytest.param({"$ref": "#/$defs/Item"}, {"price": "7"}, "'x.price' is a text", id="reference"),
@@ -70,6 +76,7 @@ def test_another_type_is_refused(declared: Any, value: Any, problem: str) -> Non
         pytest.param(True, "7", id="anything"),
         pytest.param({"type": "any"}, "7", id="any type"),
         pytest.param({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "7", id="a text among others"),
+        pytest.param({"anyOf": [TRANSFER, {"type": "null"}]}, {}, id="a name that is missing"),
         pytest.param({"$ref": "https://example.com/item"}, "7", id="declared elsewhere"),
         pytest.param({"$ref": "#/nowhere"}, "7", id="declared nowhere"),
         pytest.param({"type": "object"}, {"any": "name"}, id="names that are not declared"),
