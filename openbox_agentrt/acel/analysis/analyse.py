@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from ..contracts.base import TemporalContract
@@ -17,8 +17,8 @@ from .findings.accepted import told_apart, unused
 from .findings.bad_endings import end_findings
 from .findings.endings import Endings
 from .findings.finding import KINDS, Analysis, Finding, Named, name_of
-from .findings.never_let_through import source_findings, tool_findings
-from .findings.questions import Questions
+from .findings.never_let_through import source_findings, tool_findings, tools_shut
+from .findings.questions import Possibility, Questions
 from .findings.redundant_contracts import idle_contracts
 from .findings.searched import FEW_VALUES, SearchResult, Subject
 from .findings.shadow_halts import watch_findings
@@ -150,13 +150,14 @@ class _Work:
     def findings(self) -> Iterator[Finding]:
         """Search everything, and conclude."""
         searched = self._search_all()
-        yield from tool_findings(self._subject, searched, self._names)
+        shut = tools_shut(self._subject, searched, self._names)
+        yield from tool_findings(self._subject, shut)
         yield from source_findings(self._subject, searched, self._names)
         yield from watch_findings(self._subject, searched)
         for some in self._ends:
             yield from end_findings(self._subject, some, self._search_with_more)
         yield from idle_contracts(
-            self._subject, searched, self._calls, self._search_some, self._budget, self._leave_idle
+            self._subject, searched, self._calls, shut, self._search_some, self._budget, self._leave_idle
         )
 
     def _search_all(self) -> list[SearchResult]:
@@ -200,9 +201,10 @@ class _Work:
         """Ask of each tool if it is ever let through, and of each contract if it ever decides."""
         tools: list[str] = [name for name in component.names if self._names[name]]
         places: list[int] = list(component.contracts)
+        answers: dict[str | int, Possibility] = {}
         # What takes long is asked once more when all that does not was.
         for quick in (True, False):
-            asked = [
+            asked: list[tuple[str | int, Callable[..., Possibility]]] = [
                 *((name, partial(self._questions.is_let_through, name)) for name in tools),
                 *((place, partial(self._questions.decides, place)) for place in places),
             ]
@@ -213,8 +215,18 @@ class _Work:
             yield from (answer.found for answer in answers.values() if answer.found is not None)
             tools = [name for name in tools if answers[name].possible is None]
             places = [place for place in places if answers[place].possible is None]
-        self._leave_tools(tools, because=because)
-        self._leave_open(_DECIDES, places, because=because)
+        for unshown in (False, True):
+            some = [tool for tool in tools if answers[tool].unshown is unshown]
+            self._leave_tools(some, because=because or self._either_way_of(some if unshown else ()))
+            those = [place for place in places if answers[place].unshown is unshown]
+            near = [tool for place in those for tool in self._calls.get(place, ())]
+            why = because or self._either_way_of(near if unshown else ())
+            self._leave_open(_DECIDES, those, because=why)
+
+    def _either_way_of(self, tools: Iterable[str]) -> str:
+        """Say what is taken either way of the conditions that are asked of calls of some tools."""
+        places = dict.fromkeys(place for tool in tools for place in self._touched[tool])
+        return _either_way(self._subject.contracts[place] for place in places)
 
     def _search_ends(self, obliging: Sequence[int], budget: Budget) -> None:
         """Search how sessions end, of each obligation for itself."""

@@ -20,35 +20,43 @@ from .witness import UNSHOWN
 __all__ = (
     "source_findings",
     "tool_findings",
+    "tools_shut",
 )
 
 
-def tool_findings(
+def tools_shut(
     subject: Subject, searched: Sequence[SearchResult], names: Mapping[str, bool]
-) -> Iterator[Finding]:
-    """Find the tools that no call of is ever let through, and that nothing bans on purpose."""
+) -> dict[str, SearchResult]:
+    """Find the tools that no call of is let through in a search, and that nothing bans on purpose."""
     denying: dict[str, list[SearchResult]] = {}
     for some in searched:
         for name in some.found.denied if some.whole else ():
             denying.setdefault(name, []).append(some)
-    for name, literal in names.items():
+    found: dict[str, SearchResult] = {}
+    for name in (name for name, literal in names.items() if literal):
         about = denying.get(name, [])
         shut = [some for some in about if name not in some.found.allowed]
-        if not literal or not shut or _is_meant(subject, about, name):
-            continue
-        places, _ = _first_denial(shut[0], name)
-        if shut[0].found.world.limited and any(may_need_more_values(subject.contracts[p]) for p in places):
+        if shut and not _is_meant(subject, about, name):
+            found[name] = shut[0]
+    return found
+
+
+def tool_findings(subject: Subject, shut: Mapping[str, SearchResult]) -> Iterator[Finding]:
+    """Say which tools no call of is ever let through, by what `tools_shut` found."""
+    for name, some in shut.items():
+        places, first = _first_denial(some, name)
+        if some.found.world.limited and any(may_need_more_values(subject.contracts[p]) for p in places):
             if name not in subject.examples.let:
                 subject.unshown.append(f"whether calls of {name!r} are ever let through: {FEW_VALUES}")
             continue
-        trace = subject.shown(shut[0].trace(*_first_denial(shut[0], name)[1]), places)
+        trace = subject.shown(some.trace(*first), places)
         yield Finding(
             kind="tool-never-allowed",
             message=f"no call of {name!r} is ever let through",
             contracts=subject.names(places),
             witness=trace,
             advice="look for contracts that contradict each other; if no call is meant to pass, say never",
-            note=UNSHOWN if trace is None else tried_note(subject, shut[0].contracts),
+            note=UNSHOWN if trace is None else tried_note(subject, some.contracts),
         )
 
 

@@ -43,10 +43,12 @@ class Possibility:
     Attributes:
         possible: Whether it can happen; None if that was not decided.
         found: Where it cannot, the search that shows it.
+        unshown: Whether a search found it, and no session showed it.
     """
 
     possible: bool | None
     found: SearchResult | None = None
+    unshown: bool = False
 
 
 class Questions:
@@ -122,7 +124,7 @@ class Questions:
                 continue
             if trying.unshown:
                 # It happens in a search, so no search says that it does not.
-                return Possibility(None)
+                return Possibility(None, unshown=True)
             if quick or not straight:
                 shows = some.whole and not straight
                 return Possibility(False, some) if shows else Possibility(None)

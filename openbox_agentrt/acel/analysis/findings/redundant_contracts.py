@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..budget import Budget
@@ -29,6 +29,7 @@ def idle_contracts(
     subject: Subject,
     searched: Sequence[SearchResult],
     calls: Mapping[int, Sequence[str]],
+    shut: Collection[str],
     search: Search,
     budget: Budget,
     leave: Callable[[int], None],
@@ -36,7 +37,8 @@ def idle_contracts(
     """
     Find contracts that never decide, and those that decide only what another decides as well.
 
-    Those that more values of a key could still let decide are left undecided, by `leave`.
+    Those that more values of a key could still let decide are left undecided, by `leave`. Nothing is said of
+    those that refuse calls of `shut` tools alone: once such a call is let through, they may decide.
     """
     gone: set[int] = set()
     among: dict[int, list[SearchResult]] = {}
@@ -48,6 +50,8 @@ def idle_contracts(
         # Calls of others count for a contract of the fleet, so what it refuses is not known from one session.
         if subject.contracts[place].reach.is_fleet:
             continue
+        if _refuses_only(among.get(place, []), place, shut):
+            continue
         showing = _showing(among.get(place, []), calls.get(place, ()))
         found = [(about, _idle(subject, about, place, gone)) for about in showing]
         idle = [(about, of) for about, of in found if of is not None]
@@ -58,6 +62,17 @@ def idle_contracts(
             yield _finding(subject, about[0], of, search, budget)
         elif idle and len(idle) == len(found):
             leave(place)
+
+
+def _refuses_only(about: Iterable[SearchResult], place: int, tools: Collection[str]) -> bool:
+    """Tell whether all calls that a contract refuses in some searches are of some tools."""
+    refused = {
+        name
+        for some in about
+        for name, denied in some.found.denied.items()
+        if any(some.contracts.index(place) in blocking for blocking in denied)
+    }
+    return bool(refused) and refused.issubset(tools)
 
 
 def _showing(about: Sequence[SearchResult], calls: Collection[str]) -> Iterator[list[SearchResult]]:
