@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -10,12 +11,27 @@ from contextlib import ExitStack
 from operator import itemgetter
 from typing import IO, Any, TypeVar
 
-__all__ = ("in_order",)
+from .._picklable import PicklableError
+
+__all__ = ("NoRoomError", "in_order")
 
 IN_MEMORY = 2**25
 """How many bytes of them are put in order in memory."""
 
 T = TypeVar("T")
+
+
+class NoRoomError(PicklableError, RuntimeError):
+    """
+    What waits in temporary files has no room. Nothing was judged to the end.
+
+    Attributes:
+        reason: What the system says.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the temporary folder has no room ({reason}): set TMPDIR to a folder that has")
 
 
 def in_order(items: Iterable[T], by: Callable[[T], Any]) -> Iterator[T]:
@@ -25,6 +41,9 @@ def in_order(items: Iterable[T], by: Callable[[T], Any]) -> Iterator[T]:
     Args:
         items: The things, which can be pickled.
         by: Gives the key of one.
+
+    Raises:
+        NoRoomError: The temporary folder has no room for them.
     """
     with ExitStack() as stack:
         runs: list[Iterator[T]] = []
@@ -33,7 +52,7 @@ def in_order(items: Iterable[T], by: Callable[[T], Any]) -> Iterator[T]:
                 runs.append(map(pickle.loads, chunk))
                 continue
             file = stack.enter_context(tempfile.TemporaryFile())
-            file.writelines(chunk)
+            _write(file, chunk)
             runs.append(_read_back(file))
         yield from heapq.merge(*runs, key=by)
 
@@ -50,6 +69,16 @@ def _chunks(items: Iterable[T], by: Callable[[T], Any]) -> Iterator[tuple[list[b
             yield _sorted(chunk), False
             chunk, size = [], 0
     yield _sorted(chunk), True
+
+
+def _write(file: IO[bytes], chunk: list[bytes]) -> None:
+    left = memoryview(b"".join(chunk))
+    try:
+        # Past the buffer of the file, which would try again when it is closed.
+        while left:
+            left = left[os.write(file.fileno(), left) :]
+    except OSError as error:
+        raise NoRoomError((error.strerror or "error").lower()) from error
 
 
 def _sorted(chunk: list[tuple[Any, bytes]]) -> list[bytes]:

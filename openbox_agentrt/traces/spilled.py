@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 
+from .sorting import NoRoomError
+
 __all__ = ("Spilled",)
 
 _PAGES_KB = 8_000
@@ -21,11 +23,19 @@ class Spilled:
         self._database.execute("create table spilled (name blob primary key, data blob)")
 
     def put(self, written: Mapping[str, bytes]) -> None:
-        """Keep what was written under each name, in place of what was there before."""
-        rows = ((_encoded(name), data) for name, data in written.items())
-        self._database.execute("begin")
-        self._database.executemany("insert or replace into spilled values (?, ?)", rows)
-        self._database.execute("commit")
+        """
+        Keep what was written under each name, in place of what was there before.
+
+        Raises:
+            NoRoomError: There is no room for it.
+        """
+        rows = [(_encoded(name), data) for name, data in written.items()]
+        try:
+            self._database.execute("begin")
+            self._database.executemany("insert or replace into spilled values (?, ?)", rows)
+            self._database.execute("commit")
+        except sqlite3.Error as error:
+            raise NoRoomError(str(error)) from error
 
     def get(self, name: str) -> bytes | None:
         """Give what is kept under a name, or None."""

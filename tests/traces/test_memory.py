@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import resource
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ from openbox_agentrt.traces import backtest, counts, judge, open_calls, sampled,
 from openbox_agentrt.traces.events import TraceEvent
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.in_time import in_time
+from openbox_agentrt.traces.sorting import NoRoomError
+from openbox_agentrt.traces.spilled import Spilled
 
 SHORT, LONG = 120, 1_200
 # More than caches and tables that grow by leaps, and less than a block for each call.
@@ -152,6 +155,24 @@ def test_of_our_own_evidence(tmp_path: Path) -> None:
         return path
 
     assert_flat(read, log(20), log(200))
+
+
+@pytest.fixture
+def _no_room() -> Iterator[None]:
+    """Let files grow no further, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("_no_room")
+def test_a_full_disk_is_one_line() -> None:
+    """It says what to do, of sessions that wait and of events that are put in order alike."""
+    with pytest.raises(NoRoomError, match=r"the temporary folder has no room .*: set TMPDIR"):
+        Spilled().put({str(n): bytes(1_000_000) for n in range(20)})
+    with pytest.raises(NoRoomError, match=r"the temporary folder has no room .*: set TMPDIR"):
+        list(sorting.in_order(range(9_000), str))
 
 
 def test_of_what_is_mined(tmp_path: Path) -> None:
