@@ -30,7 +30,9 @@ from openbox_agentrt.acel import (
     response,
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
+from openbox_agentrt.acel.engine.plan.planned_call import PlannedCall
 from openbox_agentrt.acel.reservation import Reservation
+from openbox_agentrt.acel.session import engine_of
 
 Outcome = Literal["flying", "commit", "failed", "never ran", "bad result", "dropped"]
 OUTCOMES: tuple[Outcome, ...] = ("flying", "commit", "failed", "never ran", "bad result", "dropped")
@@ -391,3 +393,15 @@ def test_a_copy_of_a_call_is_the_call(begin: str, copied: Callable[[Any], Any]) 
     assert session.in_flight == 1
     call.commit()
     assert session.reserve("then").allowed
+
+
+def test_a_reservation_begins_as_any_call_of_its_plan() -> None:
+    """It sets by itself, for speed, all that the calls that it is one of set."""
+    session = Session(contracts=[must_precede("first", "then")])
+    plan = session.reserve("then").plan
+    plain = PlannedCall("then", {"n": 1}, plan)
+    call = Reservation(engine_of(session), "then", {"n": 1}, plan)
+
+    names = {name for kind in PlannedCall.__mro__ for name in getattr(kind, "__slots__", ())} - {"__dict__"}
+
+    assert {name: getattr(call, name) for name in names} == {name: getattr(plain, name) for name in names}

@@ -26,7 +26,8 @@ class PlannedCall(JudgedCall):
         plan: What has to be done for calls of its tool.
         extra: What the contracts that look at arguments say about this one.
         tickets: What cells need to settle it.
-        special: Whether it is deferred or early, or other arguments ran than were judged.
+        special: Whether its end is more than to tell what it moved: something is measured, ran otherwise than
+            it was judged, must not be seen, or is known to a store.
         early: Whether prerequisites count before the call has run, as with acel-core's `precheck`.
         admitted: Whether the store let it through.
         watched: Whether it was let through in any case.
