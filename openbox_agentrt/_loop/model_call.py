@@ -12,6 +12,7 @@ from agent_rt import ModelRequest, ModelResponse
 from .._activity.outputs import WITHHELD, WITHHELD_OUTPUT, seen
 from .._activity.screening import check_redacted, judge_input, take_prescreen
 from .._run.contract_events import judge_text
+from .._run.redaction.changeable_parts import changeable_in, saying
 from .._wire.model_input import message_elements
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import message_text, response_output, with_text
@@ -79,6 +80,8 @@ async def end_model_call(
             used.
     """
     activity.gave = True
+    held = changeable_in(response.message)
+    said = saying(held) if held else b""
     output = response_output(response)
     run, services = activity.run, activity.run.services
     measured = None if activity.reservation is None else _measured(run, response, output)
@@ -92,8 +95,9 @@ async def end_model_call(
     if run.contracts is not None and not is_withheld:
         await judge_text(run, message_text(message), [call.name for call in message.tool_calls])
     told = is_withheld or answer is not None
-    if told or not options.send_llm_end_event or options.reports_in_background:
-        # Core has been told, or nobody wants it to be.
+    wanted = options.send_llm_end_event and not options.reports_in_background
+    if (told or not wanted) and (not held or saying(held) == said):
+        # Core has been told, or nobody wants it to be, and nobody has changed it meanwhile.
         run.judged.remember_message(run.redactions.messages((message,))[0])
     return response
 

@@ -31,6 +31,7 @@ from .._run.current import current_run
 from .._run.paused.fleet_parking import call_digest
 from .._run.paused.suspended_runs import call_key
 from .._run.record import write
+from .._run.redaction.changeable_parts import saying
 from .._run.told_input import told_again
 from .._wire.model_input import content_elements
 from ..acel.contracts.conditions import collect_checks
@@ -114,7 +115,10 @@ class ToolRun:
         """
         activity, failure = self.activity, self._failure
         # The model reads it again with every turn. A tool that gives its own list goes on changing it.
-        value = own_copy(value)
+        given, value = value, own_copy(value)
+        # What cannot be copied is somebody else's as well.
+        held = (value,) if value is given and type(value) is not str else ()
+        said = saying(held) if held else b""
         hook = activity.run.services.options.outcomes.get(self.name)
         outcome = "failed" if failure is not None else outcome_of(value, hook)
         answer = await activity.complete(value, result=value, outcome=outcome, error=failure)
@@ -122,8 +126,9 @@ class ToolRun:
         if shown is WITHHELD:
             return _known(activity.run, self._id, withheld(self.name))
         options = activity.run.services.options
-        if answer is not None or not options.send_tool_end_event or options.reports_in_background:
-            # Core has been told, or nobody wants it to be.
+        wanted = options.send_tool_end_event and not options.reports_in_background
+        if (answer is not None or not wanted) and (not held or saying(held) == said):
+            # Core has been told, or nobody wants it to be, and nobody has changed it meanwhile.
             _known(activity.run, self._id, shown)
         return shown
 
