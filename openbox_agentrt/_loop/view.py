@@ -131,6 +131,8 @@ def knows_when_a_tool_runs(registry: ToolRegistry | Toolbase) -> bool:
 
 
 def _with(registered: RegisteredTool, **fields: Any) -> RegisteredTool:
+    if type(registered) is not RegisteredTool:
+        return replace(registered, **fields)
     # As `copy.copy` makes one. `dataclasses.replace` asks for each field, and each call makes one.
     made = object.__new__(type(registered))
     made.__dict__.update(registered.__dict__, **fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -104,6 +105,29 @@ async def test_a_subclass_of_a_registry_keeps_its_own_execute(make_stage: Any, k
 
     assert value == {"counted": 3}
     assert Counting.calls == 1
+
+
+async def test_tools_of_a_kind_of_their_own_are_run(make_stage: Any, kit: Any) -> None:
+    """A registry may keep tools with further fields, and with slots for all of them."""
+
+    @dataclass(frozen=True, slots=True)
+    class Tool:
+        definition: Any
+        handler: Any
+        enabled: bool = True
+        contextual_handler: Any = None
+
+    class Own(ToolRegistry):
+        def get(self, name: str) -> Any:
+            registered = super().get(name)
+            return Tool(registered.definition, registered.handler)
+
+    stage = await make_stage()
+    registry = Own()
+    registry.register(kit.definition("add"), handler=kit.handler(lambda: 3))
+
+    async with stage.governance.run_scope():
+        assert await stage.governance.wrap_tool_registry(registry).execute(kit.call("add")) == 3
 
 
 async def test_a_patched_execute_is_used(make_stage: Any, kit: Any) -> None:
