@@ -188,14 +188,14 @@ def _waits(contracts: Sequence[Declaration]) -> set[float]:
     Choose the times that are waited: a little more than each window.
 
     So little more that some dozens one after the other are no other window longer. Where windows of several
-    contracts overlap, one can pass while another lasts, so half of each is waited too.
+    contracts overlap, one can pass while another lasts, so each to its end and half of each is waited too.
     """
     windows = set(_windows(contracts))
     if not windows:
         return set()
     little = _little(windows)
-    halves = {window / 2 + little for window in windows if overlapping_windows(contracts)}
-    return {window + little for window in windows} | halves
+    parts = {part for w in windows for part in (w, w / 2 + little) if overlapping_windows(contracts)}
+    return {window + little for window in windows} | parts
 
 
 def overlapping_windows(contracts: Iterable[Declaration]) -> bool:

@@ -150,7 +150,11 @@ def tried_note(subject: Subject, places: Iterable[int]) -> str | None:
     contracts = [subject.contracts[place] for place in places]
     amounts = sorted({guard.n for contract in contracts for guard in _spends(contract)})
     tried = [f"amounts at and just over {', '.join(map(show, amounts))}"] if amounts else []
-    tried += ["waits of half of each window and just over it"] if overlapping_windows(contracts) else []
+    tried += (
+        ["waits of half of each window, to its end, and just over it"]
+        if overlapping_windows(contracts)
+        else []
+    )
     return f"searched with {', and '.join(tried)}" if tried else None
 
 

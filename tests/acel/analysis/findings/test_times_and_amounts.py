@@ -41,6 +41,15 @@ def c(template: str, *args: Any, **more: Any) -> dict[str, Any]:
         ),
         pytest.param(
             [
+                c("must_precede", "quote", "check", within=60),
+                c("must_precede", "check", "confirm", within=60),
+                c("must_precede", "confirm", "trade", within=60),
+                c("never_after", "trade", "quote", within=120),
+            ],
+            id="a window passes while three others last one after the other",
+        ),
+        pytest.param(
+            [
                 c("requires", "pay", "args.amount < 150"),
                 c("at_most_n_times", "pay", 3),
                 c("at_most_total", "pay", "amount", 449),
@@ -77,7 +86,7 @@ def test_a_limit_that_only_calls_close_together_reach_is_a_difference() -> None:
         ),
         (
             [c("rate_limit", "find", 3, 60), c("at_most_n_times", "find", 2, within=90)],
-            "searched with waits of half of each window and just over it",
+            "searched with waits of half of each window, to its end, and just over it",
         ),
         ([c("at_most_n_times", "pay", 3), c("at_most_n_times", "pay", 2)], None),
     ],
