@@ -128,6 +128,11 @@ class Question:
     asked: Callable[[Seen], bool] = lambda seen: True
 
     @property
+    def fold(self) -> str | None:
+        """Which spellings of a key are one."""
+        return self.kwargs.get("fold")
+
+    @property
     def within(self) -> float:
         """Length of the window."""
         return float(self.kwargs.get("within") or "inf")
@@ -184,7 +189,9 @@ class Question:
 
     def _is_meant(self, matcher: Any, seen: Seen, must: bool) -> bool:
         path = self.kwargs.get("key")
-        if not (means(matcher, seen, must=must) and (path is None or _key(path, seen) == self.key)):
+        if not (
+            means(matcher, seen, must=must) and (path is None or _key(path, seen, self.fold) == self.key)
+        ):
             return False
         # A prerequisite counts in any case.
         return must or self.asked(seen)
@@ -251,7 +258,7 @@ def breaks_at_end(spec: Spec, calls: Sequence[Seen], now: float) -> bool:
         return judge(Question(calls, end, spec.get("args", []), kwargs, asked=asked))
     # One question for each value that a call of the contract had.
     both = [*calls, *(replace(seen, args=seen.ran) for seen in calls if seen.ran is not None)]
-    keys = {key for seen in both if (key := _key(kwargs["key"], seen)) is not None}
+    keys = {key for seen in both if (key := _key(kwargs["key"], seen, kwargs.get("fold"))) is not None}
     questions = [Question(calls, end, spec.get("args", []), kwargs, key, asked) for key in keys]
     must = spec["template"] != "response"
     return any(
@@ -310,7 +317,7 @@ def _voiding(q: Question, since: Any, seen: Seen) -> list[int]:
     path = q.kwargs.get("key")
 
     def is_one(call: Seen) -> bool:
-        return means(since, call) and (path is None or _key(path, call) in (None, q.key))
+        return means(since, call) and (path is None or _key(path, call, q.fold) in (None, q.key))
 
     if seen.ended == "aborted":
         return []
@@ -423,7 +430,7 @@ def _max_distinct(q: Question) -> bool:
     if not q.is_call(q.args[0]):
         return False
     field = q.parameter(1, "field")
-    values = _values(q.call.args.get(field))
+    values = _values(q.call.args.get(field), q.fold)
     if values is None:
         return True
     known = {value for seen in q.started(q.args[0]) for value in _used(q, field, seen)}
@@ -569,24 +576,26 @@ def _project(
     path = kwargs.get("key")
     if path is None:
         return Question(before, call, args, kwargs, asked=asked)
-    key = _key(path, call)
+    key = _key(path, call, kwargs.get("fold"))
     if key is None:
         return None
     return Question(before, call, args, kwargs, key, asked)
 
 
-def _key(path: str, seen: Seen) -> str | None:
+def _key(path: str, seen: Seen, fold: str | None = None) -> str | None:
     value: Any = seen.args
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     usable = isinstance(value, str | int | float) and not isinstance(value, bool)
-    return _spelt(value) if usable else None
+    return _spelt(value, fold) if usable else None
 
 
-def _spelt(value: Any) -> str:
+def _spelt(value: Any, fold: str | None = None) -> str:
     """One spelling for all that a person would take for the same."""
     text = unicodedata.normalize("NFC", str(value))
     text = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in ("Cf", "Cc")).strip()
+    if fold == "case":
+        text = unicodedata.normalize("NFC", text.casefold())
     whole, point, rest = text.partition(".")
     return whole if point and rest and not rest.strip("0") and whole.isascii() and whole.isdigit() else text
 
@@ -601,10 +610,10 @@ def _spent(q: Question, field: str, seen: Seen) -> Fraction:
 
 
 def _used(q: Question, field: str, seen: Seen) -> set[str]:
-    ran = _values(seen.args.get(field))
+    ran = _values(seen.args.get(field), q.fold)
     if ran is None and seen.ran is not None:
         judged = next((one for one in q.before if one.step == seen.step), seen)
-        ran = _values(judged.args.get(field)) if q.was_meant(judged) else None
+        ran = _values(judged.args.get(field), q.fold) if q.was_meant(judged) else None
     return ran or set()
 
 
@@ -619,8 +628,8 @@ def _amount(value: Any) -> Fraction | None:
     return amount if amount >= 0 else None
 
 
-def _values(value: Any) -> set[str] | None:
+def _values(value: Any, fold: str | None) -> set[str] | None:
     items = value if isinstance(value, list) else [value]
     if any(item is None or isinstance(item, bool) for item in items):
         return None
-    return {_spelt(item) for item in items}
+    return {_spelt(item, fold) for item in items}

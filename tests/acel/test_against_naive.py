@@ -37,6 +37,9 @@ ARGS: tuple[dict[str, Any], ...] = (
     {"k": 7.0, "n": 1, "command": "commit"},
     {"k": "x", "n": 1, "command": ["commit", "run tests"]},
     {"k": "y", "n": 1, "command": ["commit", "commit it"]},
+    {"k": "X", "n": 1, "to": "U"},
+    {"k": "\u00e9", "n": 1, "to": ["e\u0301", "u"]},
+    {"k": "e\u0301 ", "n": 1, "to": "\u00c9"},
 )
 
 # Mostly plain names, so that the calls of a schedule often meet.
@@ -58,6 +61,7 @@ options = st.fixed_dictionaries(
     {},
     optional={
         "key": st.sampled_from(["k"]),
+        "fold": st.sampled_from(["case"]),
         "within": st.sampled_from([1, 5, 10.0]),
         "recheck": st.booleans(),
         "except": st.sampled_from([["c"], ["a"], ["db_*", "c"]]),
@@ -79,6 +83,8 @@ def _spec(template: str, args: list[Any], *kwargs: Mapping[str, Any]) -> Spec:
     merged: dict[str, Any] = {}
     for more in kwargs:
         merged.update(more)
+    if "key" not in merged and template != "max_distinct":
+        merged.pop("fold", None)
     if template in ("existence", "required_before_session_end") and "when" in merged:
         # It is asked at the end, when there are no arguments.
         merged["when"] = "session.a < 2"
@@ -118,7 +124,7 @@ PARAMETERS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
     "at_most_total": (_list(tools, st.just("n"), st.sampled_from([0, 0.3, 3, 5.5])), options, refunds),
     "rate_limit": (
         _list(tools, st.integers(1, 2), st.sampled_from([1, 5])),
-        st.fixed_dictionaries({}, optional={"key": st.just("k")}),
+        st.fixed_dictionaries({}, optional={"key": st.just("k"), "fold": st.just("case")}),
         refunds,
     ),
     "max_distinct": (_list(tools, st.just("to"), st.integers(0, 3)), options, refunds),
@@ -353,6 +359,16 @@ def test_each_template_agrees_with_its_sentence(
             _spec("alternate_precedence", ["b", {"tool": "b", "matches": "COMMIT"}]),
             [("start", "b", 0), ("ok", 0, 2), ("start", "b", 2)],
             id="a call that became both takes before it gives",
+        ),
+        pytest.param(
+            _spec("at_most_n_times", ["a", 1], {"key": "k", "fold": "case"}),
+            [("start", "a", 1), ("snapshot", None, None), ("start", "a", 15), ("start", "a", 16)],
+            id="a key in capitals is the same where case is folded",
+        ),
+        pytest.param(
+            _spec("at_most_n_times", ["a", 1], {"key": "k"}),
+            [("start", "a", 16), ("ok", 0, 17), ("snapshot", None, None), ("start", "a", 17)],
+            id="a letter in two characters is the same as in one",
         ),
     ],
 )

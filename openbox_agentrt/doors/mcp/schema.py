@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 _MAX_DEPTH = 64
-_CONTAINERS = (Mapping, list)
+_FLAT = frozenset({str, int, float, bool, type(None)})
 _COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 _WORDS = {
     "string": "a text",
@@ -62,8 +62,10 @@ class _Reader:
 
     def filled(self, value: Any, schema: object, path: tuple[str, ...]) -> Any:
         """Give a value in which nothing is a problem, with defaults for what it leaves out."""
+        if not isinstance(schema, Mapping) or (type(value) in _FLAT and _COMBINING.isdisjoint(schema)):
+            return value
         place = (path, id(schema))
-        if not isinstance(schema, Mapping) or place in self._filling:
+        if place in self._filling:
             return value
         self._filling.add(place)
         value = self._inner_filled(self._chosen(value, schema, path), schema, path)
@@ -110,7 +112,7 @@ class _Reader:
             return None
         if len(path) > _MAX_DEPTH:
             return f"argument {_shown(path)} is nested too deeply"
-        if not isinstance(value, _CONTAINERS) and _COMBINING.isdisjoint(schema):
+        if type(value) in _FLAT and _COMBINING.isdisjoint(schema):
             return _mismatch(path, value, schema)
         place = (path, id(schema))
         if place not in self._found:
