@@ -65,6 +65,20 @@ def test_a_contract_that_was_added_on_the_way_is_remembered(workers: tuple[Fleet
     then.release()
 
 
+def test_what_was_given_back_last_is_not_counted_elsewhere(workers: tuple[Fleet, Fleet]) -> None:
+    """A call that was dropped before it began is settled before what the session remembers is written."""
+    rules = [at_most_n_times("a", 1)]
+    name = f"given-back-{next(_names)}"
+    first = Session(contracts=rules, fleet=workers[0], durable=True, session_id=name)
+    first.reserve("a").forgo()
+    first.release()
+
+    then = Session(contracts=rules, fleet=workers[1], durable=True, session_id=name)
+
+    assert then.reserve("a").allowed
+    then.release()
+
+
 def test_values_that_were_found_are_known_after_a_worker_without_their_contract(
     workers: tuple[Fleet, Fleet],
 ) -> None:

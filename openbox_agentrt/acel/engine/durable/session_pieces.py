@@ -91,6 +91,8 @@ class SessionPieces:
 
     def changes(self, *, whole: bool) -> dict[str, str | None]:
         """See `fleet.client.sessions.Memory`."""
+        # What was dropped is settled by whoever takes the lock next: who goes on elsewhere never does.
+        self._store.settle()
         state = self._state.view().snapshot()
         with self._store.lock:
             calls = [self._calls.popleft() for _ in range(len(self._calls))]
@@ -109,6 +111,7 @@ class SessionPieces:
         """See `fleet.client.sessions.Memory`: whoever reads the steps has to know before they are over."""
         if self._marks is None:
             return
+        self._store.settle()
         state = self._state.view().snapshot()
         with self._store.lock:
             found = self._found(list(self._calls), state, whole=False, keep=True)
