@@ -46,16 +46,19 @@ _CONVENTIONS = (
         "traceloop.entity.output",
     ),
 )
+# Of so many traces it is remembered whose they are.
+_MOST_TRACES = 10_000
 _SESSIONS = ("gen_ai.conversation.id", "session.id")
 
 
 class _Span(NamedTuple):
-    """One call, in an order that sorts."""
+    """One call, in an order that sorts, or with no tool a span that only names the session of its trace."""
 
     start: int
     number: int
     end: int
-    session: str
+    session: str | None
+    trace: str
     tool: str
     args: Any
     result: Any
@@ -72,7 +75,11 @@ def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of a file in the order in which they began and ended."""
     ends: list[tuple[int, int, Ended]] = []
     start, begun = 0, set[str]()
+    sessions = _Sessions()
     for number, span in enumerate(in_order(_spans(source), _by_time)):
+        session = sessions.of(span)
+        if not span.tool:
+            continue
         # An exporter that heard no answer sends a span again, and both begin at one time.
         if span.start != start:
             start, begun = span.start, set()
@@ -85,7 +92,7 @@ def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
             yield heapq.heappop(ends)[2]
         call = Began(
             where=source.where(span.number),
-            session=span.session,
+            session=session,
             tool=span.tool,
             args=arguments(span.args),
             at=span.start / 1e9,
@@ -98,6 +105,26 @@ def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
         heapq.heappush(ends, (max(span.end, span.start + 1), number, end))
     while ends:
         yield heapq.heappop(ends)[2]
+
+
+class _Sessions:
+    """
+    Tell which session a span is of: the one that it names, or the first that a span of its trace named.
+
+    The agent's span names it in most programs, and those of its tools do not.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[str, str] = {}
+
+    def of(self, span: _Span) -> str:
+        """Give the session of a span; spans come in the order in which they began."""
+        told = self._told.get(span.trace)
+        if told is None and span.session is not None:
+            if len(self._told) >= _MOST_TRACES:
+                del self._told[next(iter(self._told))]
+            self._told[span.trace] = span.session
+        return span.session or told or span.trace
 
 
 def _spans(source: RecordedFile) -> Iterator[_Span]:
@@ -115,22 +142,27 @@ def _spans(source: RecordedFile) -> Iterator[_Span]:
 
 def _call(source: RecordedFile, number: int, span: Mapping[str, Any]) -> _Span | None:
     known = _named(_list(span, "attributes"))
+    session = next((str(known[name]) for name in _SESSIONS if known.get(name)), None)
+    trace = str(span.get("traceId", span.get("trace_id", source.path)))
     names = next((names for names in _CONVENTIONS if known.get(names.kind) == names.is_tool), None)
-    if names is None:
-        return None
-    tool = known.get(names.tool)
     start = _time(span, "startTimeUnixNano", "start_time_unix_nano")
-    if not isinstance(tool, str) or start is None:
+    if names is None:
+        if session is None or start is None:
+            return None
+        # It stands before what began with it.
+        return _Span(start, -1, start, session, trace, "", None, None, False, "")
+    tool = known.get(names.tool)
+    if not isinstance(tool, str) or not tool or start is None:
         source.unread["a call without a name" if start is not None else "a call without a time"] += 1
         return None
     status = span.get("status")
     code = status.get("code") if isinstance(status, dict) else None
-    session = next((str(known[name]) for name in _SESSIONS if name in known), None)
     return _Span(
         start=start,
         number=number,
         end=_time(span, "endTimeUnixNano", "end_time_unix_nano") or start,
-        session=session or str(span.get("traceId", span.get("trace_id", source.path))),
+        session=session,
+        trace=trace,
         tool=tool,
         args=known.get(names.args),
         result=known.get(names.result),

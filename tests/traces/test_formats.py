@@ -174,6 +174,26 @@ def test_spans_of_three_conventions_in_the_order_in_which_they_began(tmp_path: P
     assert unread == {}
 
 
+def test_a_span_that_names_no_conversation_is_of_the_one_of_its_trace(tmp_path: Path) -> None:
+    """The span of the agent names it, and is written last, since it ends last. Two turns are two traces."""
+    unnamed = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "pay"}
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "chat-7"}
+    made = [
+        line
+        for turn in (1, 2, 3)
+        for line in spans(
+            {"start": turn * 10 + 1, "end": turn * 10 + 2, "attributes": unnamed},
+            {"start": turn * 10 + 1, "end": turn * 10 + 5, "attributes": agent if turn < 3 else {}},
+        )
+    ]
+    for number, line in enumerate(made):
+        line["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"] = f"trace {number // 2}"
+    events, unread = read(written(tmp_path / "spans.jsonl", *made))
+
+    assert [event.session for event in events if isinstance(event, Began)] == ["chat-7", "chat-7", "trace 2"]
+    assert unread == {}
+
+
 def test_a_span_that_was_sent_twice_is_one_call(tmp_path: Path) -> None:
     """An exporter that heard no answer sends it again, in a request of its own, maybe much later."""
     call = {"start": 1, "end": 2, "attributes": gen_ai("pay")}
