@@ -250,7 +250,8 @@ def _how(step: Transition) -> str | None:
 
 def _parts_of(cell: Any) -> Iterable[tuple[Any, ...]]:
     """Give what a cell holds of each value of its key, or all that it holds."""
-    return cell if isinstance(cell, tuple) and cell and isinstance(cell[0], tuple) else ((cell,),)
+    of_each = isinstance(cell, tuple) and cell and all(isinstance(part, tuple) for part in cell)
+    return cell if of_each else ((cell,),)
 
 
 def _note(found: Explored, place: int, step: Transition, tried: Try) -> None:

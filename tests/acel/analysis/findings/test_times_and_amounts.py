@@ -97,3 +97,16 @@ def test_a_contract_that_never_decides_says_with_which_amounts_and_times(
     (found,) = analysed(*contracts).findings
 
     assert (found.kind, found.note) == ("contract-implied-by", note)
+
+
+def test_a_prerequisite_in_a_window_is_asked_about_among_many(analysed: Analysed) -> None:
+    """Where too much is remembered to be searched together, what a window holds is gone straight for."""
+    found = analysed(
+        c("init", "p"),
+        c("at_most_in_flight", "r", 1, mode="shadow", **{"except": ["p"]}),
+        c("cannot_follow_without", "q", "p", within=2, id="asked"),
+        c("chain_precedence", "r", "q", key=["k", "s"], when="args.s.matches('^m')", mode="shadow"),
+        seconds=3,
+    )
+
+    assert "asked" not in {finding.contracts[0].name for finding in found.findings}
