@@ -110,7 +110,8 @@ class ToolCalls:
             else:
                 self.whole = self.whole and self._domains.is_whole(place, values)
                 # Amounts that are added up may come nearer to a bound than whole numbers.
-                near = [bound - 0.01 for bound in sorted(values.bounds)] if path in choices else []
+                bounds = sorted(values.bounds) if path in choices else []
+                near = [bound + little for bound in bounds for little in (-0.01, 0.01)]
                 _offer(choices, path, [*tried, *near])
 
     def _compared(self) -> dict[str, ComparedValues]:

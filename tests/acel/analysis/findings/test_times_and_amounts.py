@@ -56,6 +56,14 @@ def c(template: str, *args: Any, **more: Any) -> dict[str, Any]:
             ],
             id="three amounts just under a bound",
         ),
+        pytest.param(
+            [
+                c("requires", "pay", "args.amount > 33"),
+                c("at_most_n_times", "pay", 1),
+                c("at_most_total", "pay", "amount", 67),
+            ],
+            id="two amounts just over a bound",
+        ),
     ],
 )
 def test_what_takes_a_time_or_an_amount_near_a_bound_is_not_called_impossible(
