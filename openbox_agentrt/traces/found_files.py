@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -47,7 +48,7 @@ def _listed(paths: Iterable[str], unread: Counter[str]) -> Iterator[tuple[Path, 
         if not path.is_dir():
             yield path, True
             continue
-        inside = sorted(_inside(path, unread))
+        inside = sorted(_inside(path, unread), key=_by_name)
         if not inside:
             raise TraceSourceError("holds no files", path=name)
         for file in inside:
@@ -55,6 +56,11 @@ def _listed(paths: Iterable[str], unread: Counter[str]) -> Iterator[tuple[Path, 
                 yield file, False
             else:
                 unread["files with another ending"] += 1
+
+
+def _by_name(path: Path) -> list[str | int]:
+    # A log that is rotated has a tenth file after its ninth, and sessions that go on in it.
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 def _inside(folder: Path, unread: Counter[str]) -> Iterator[Path]:

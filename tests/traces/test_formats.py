@@ -421,6 +421,16 @@ def test_what_is_left_out_of_a_folder_is_counted(tmp_path: Path) -> None:
     }
 
 
+def test_files_of_a_folder_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for name in ("log-10.jsonl", "log-9.jsonl", "log.jsonl", "7.jsonl"):
+        written(tmp_path / name, {"tool": name})
+
+    events, _ = read(tmp_path)
+
+    found = [call.tool for call in events if isinstance(call, Began)]
+    assert found == ["7.jsonl", "log-9.jsonl", "log-10.jsonl", "log.jsonl"]
+
+
 def test_a_pipe_is_answered_at_once(tmp_path: Path) -> None:
     """It cannot be read twice, and to wait for somebody who writes would be for ever."""
     os.mkfifo(tmp_path / "pipe")
