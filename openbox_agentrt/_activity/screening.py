@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from .._run.judged_content import Look
 from .._wire.model_input import Element, message_elements
@@ -13,6 +13,7 @@ from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import last_user_text, message_text
 from .activity import Activity
 from .decide import decide, decide_again, reserve
+from .perform import perform
 from .refused_input import concealed_prompt
 from .request import model_request, prompt_request
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from .._run.state import RunState
     from ..decision import Answer
     from .request import DecisionRequest
+
+T = TypeVar("T")
+
+CHANGING: Final = "its messages change while they are judged"
 
 
 class Prescreen(Activity):
@@ -197,9 +202,37 @@ async def refuse_changing(activity: Activity) -> NoReturn:
     Raises:
         GovernanceBlockedError: Always. The row is closed.
     """
-    error = GovernanceBlockedError("its messages change while they are judged", event=LLM_ACTIVITY)
+    error = GovernanceBlockedError(CHANGING, event=LLM_ACTIVITY)
     await activity.fail(error)
     raise error
+
+
+async def perform_as_judged(
+    activity: Activity, work: Callable[[], Awaitable[T]], says: Callable[[], bytes]
+) -> T:
+    """
+    Run `work` inside `activity`, if what it sends still says what was judged once constraints are in place.
+
+    Their context managers are entered after it was judged, and may take their time.
+
+    Args:
+        says: Writes down what the work sends.
+
+    Raises:
+        GovernanceBlockedError: It changed, even if a context manager swallows that. The work did not run.
+    """
+    if not activity.guards:
+        return await perform(activity, work)
+    said = says()
+
+    async def unchanged() -> T:
+        if says() != said:
+            activity.denied = GovernanceBlockedError(CHANGING, event=LLM_ACTIVITY)
+            raise activity.denied
+        activity.ran = True
+        return await work()
+
+    return await perform(activity, unchanged, runs_at_once=False)
 
 
 def _owed(prompt: Activity) -> Answer | None:

@@ -7,24 +7,26 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent_rt import ModelResponse, ModelStreamEvent
+from agent_rt import ModelRequest, ModelResponse, ModelStreamEvent
 
-from .._activity.perform import perform
 from .._run.contract_events import hears_text
 from ..message_extraction import message_text
-from .model_call import end_model_call
+from .model_call import end_model_call, perform_model_call
 
 if TYPE_CHECKING:
     from .._activity.activity import Activity
 
-OpenStream = Callable[[], AsyncIterator[ModelStreamEvent]]
+OpenStream = Callable[[ModelRequest], AsyncIterator[ModelStreamEvent]]
+"""Opens the provider's own stream of a request."""
 
 SPOKEN = frozenset({"text_delta", "reasoning_delta", "tool_call_delta"})
 
 
-async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncIterator[ModelStreamEvent]:
+async def held_events(
+    activity: Activity, request: ModelRequest, open_stream: OpenStream
+) -> AsyncIterator[ModelStreamEvent]:
     """
-    Hand on the events of a stream, all of which have arrived before the first is handed on.
+    Hand on the events of a stream of `request`, all of which have arrived before the first is handed on.
 
     What may not be seen of the response is in none of them. A stream without a response cannot be judged:
     where outputs are, nothing of it is handed on.
@@ -32,7 +34,7 @@ async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncItera
     Nothing is bound while an event is handed on, so this may be an async generator.
     """
     judged = activity.run.services.options.enforces_outputs or hears_text(activity.run)
-    events = await perform(activity, lambda: _collected(activity, open_stream))
+    events = await perform_model_call(activity, request, lambda: _collected(activity, open_stream(request)))
     response = next((event.response for event in reversed(events) if event.response is not None), None)
     if response is None:
         await activity.fail(RuntimeError("model stream ended without a completed response"))
@@ -49,8 +51,7 @@ async def held_events(activity: Activity, open_stream: OpenStream) -> AsyncItera
         yield event
 
 
-async def _collected(activity: Activity, open_stream: OpenStream) -> list[ModelStreamEvent]:
-    stream = open_stream()
+async def _collected(activity: Activity, stream: AsyncIterator[ModelStreamEvent]) -> list[ModelStreamEvent]:
     events: list[ModelStreamEvent] = []
     try:
         async for event in stream:

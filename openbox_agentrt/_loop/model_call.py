@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_rt import ModelRequest, ModelResponse
 
 from .._activity.outputs import WITHHELD, WITHHELD_OUTPUT, seen
-from .._activity.screening import check_redacted, judge_input, take_prescreen
+from .._activity.screening import check_redacted, judge_input, perform_as_judged, take_prescreen
 from .._run.contract_events import judge_text
 from .._run.redaction.changeable_parts import changeable_in, saying
 from .._wire.model_input import message_elements
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .._run.runs import Runs
     from .._run.state import RunState
     from ..decision import Answer
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +60,20 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
     if activity.is_redacted():
         await check_redacted(activity, redacted.messages)
     return activity, redacted
+
+
+async def perform_model_call(
+    activity: Activity, request: ModelRequest, work: Callable[[], Awaitable[T]]
+) -> T:
+    """
+    Do `work`, which sends `request`, inside `activity`.
+
+    Raises:
+        GovernanceBlockedError: The messages changed while constraints were put in place. Nothing was sent.
+    """
+    return await perform_as_judged(
+        activity, work, lambda: saying([part for each in request.messages for part in changeable_in(each)])
+    )
 
 
 def redacted_request(run: RunState, request: ModelRequest) -> ModelRequest:

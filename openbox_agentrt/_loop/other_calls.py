@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_rt import CancellationToken, EmbeddingRequest, ModelRequest
 
 from .._activity.outputs import WITHHELD_OUTPUT, seen
-from .._activity.perform import perform
-from .._activity.screening import check_elements, judge_elements, refuse_changing
+from .._activity.screening import check_elements, judge_elements, perform_as_judged, refuse_changing
 from .._plain.arguments import plain_value
 from .._plain.unseen import Unseen, unseen_in
 from .._run.record import refused
@@ -82,7 +81,7 @@ async def _judged(
         await refuse_changing(activity)
     ready = run.redactions.value(given)
     await check_elements(activity, _elements(ready))
-    result = await perform(activity, lambda: work(ready))
+    result = await perform_as_judged(activity, lambda: work(ready), lambda: saying(_elements(ready)))
     output = told(result)
     measured: dict[str, Any] = {name: output[name] for name in TOKENS if output.get(name) is not None}
     answer = await activity.complete(output, result=output, measured=measured)

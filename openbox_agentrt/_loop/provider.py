@@ -12,8 +12,7 @@ from agent_rt import (
     StreamingModelProvider,
 )
 
-from .._activity.perform import perform
-from .model_call import begin_model_call, end_model_call
+from .model_call import begin_model_call, end_model_call, perform_model_call
 from .other_calls import JUDGED, is_asynchronous
 from .stand_in import StandIn, forwarded, is_judged_by, stand_in
 from .stream import GovernedStream
@@ -41,7 +40,9 @@ class GovernedProvider(StandIn[ModelProvider]):
             return await self.__wrapped__.complete(request, *args, **kwargs)
         activity, request = await begin_model_call(self.__judge__, request)
         # Looked up inside: a provider that makes its client only now may fail at it.
-        response = await perform(activity, lambda: self.__wrapped__.complete(request, *args, **kwargs))
+        response = await perform_model_call(
+            activity, request, lambda: self.__wrapped__.complete(request, *args, **kwargs)
+        )
         return await end_model_call(activity, response)
 
 

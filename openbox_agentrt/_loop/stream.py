@@ -11,7 +11,7 @@ forgetting it - leaves a row at Core and an open response behind. The run keeps 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
@@ -20,7 +20,7 @@ from agent_rt import ModelRequest, ModelStreamEvent
 from .._activity.endings import ABANDONED
 from .._run.contract_events import hears_text
 from .._wire.error_info import error_info
-from .held_stream import held_events
+from .held_stream import OpenStream, held_events
 from .model_call import begin_model_call, end_model_call
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 CLOSED_EARLY = error_info(type=ABANDONED, message="model stream closed before completion")
 NO_RESPONSE = error_info(type="IncompleteStream", message="model stream ended without a completed response")
-
-
-OpenStream = Callable[[ModelRequest], AsyncIterator[ModelStreamEvent]]
-"""Opens the provider's own stream of a request."""
 
 
 class GovernedStream:
@@ -127,7 +123,7 @@ class GovernedStream:
         self._activity = activity
         activity.run.open_streams.add(self)
         if self._judge.options.enforces_outputs or activity.guards or hears_text(activity.run):
-            self._held = held_events(activity, lambda: self._open(self._request))
+            self._held = held_events(activity, self._request, self._open)
         else:
             activity.begin()
         return activity

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from .._wire.error_info import error_info
+from ..acel.events import RUN_ENDED
 from ..lifecycle_events import workflow_completed, workflow_failed
 from ..message_extraction import message_text
 from .contract_events import conclude_contracts
+from .report_answers import apply_report_answer
 
 if TYPE_CHECKING:
     from openbox_core.contracts.events import EventEnvelope
@@ -54,7 +57,9 @@ def close_run(run: RunState, error: BaseException | None) -> BaseException | Non
         activity.abandon(error)
     unmet = conclude_contracts(run, error)
     if run.services.options.send_run_end_event:
-        run.reports.post(_terminal_event(run, error or unmet))
+        # Nothing more starts in this run; a HALT in the answer stops those around it.
+        heed = None if run.parent is None else partial(apply_report_answer, run, event=RUN_ENDED)
+        run.reports.post(_terminal_event(run, error or unmet), heed=heed)
     _end(run, error or unmet)
     return unmet
 

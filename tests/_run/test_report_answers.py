@@ -102,3 +102,28 @@ async def test_it_is_noted_once(make_stage: Any, in_background: bool) -> None:
     await both()
 
     assert [decision.event for decision in runs[0].decisions if decision.verdict is Verdict.HALT] == ["inner"]
+
+
+@pytest.mark.parametrize("in_background", [False, True], ids=["inline", "ordered"])
+async def test_the_end_of_a_nested_run_stops_the_run_around_it(make_stage: Any, in_background: bool) -> None:
+    """Core halts with its answer to the end of the inner run; the outer one starts nothing more."""
+    options = {"telemetry": "ordered"} if in_background else {}
+    stage = await make_stage(halting("WorkflowCompleted"), **options)
+    ran: list[str] = []
+
+    async def outer() -> None:
+        async with stage.governance.run_scope() as run:
+            runs.append(run)
+            async with stage.governance.activity("hand over", [1]), stage.governance.run_scope():
+                ran.append("inner")
+            async with stage.governance.activity("next", [1]):
+                ran.append("next")
+
+    runs: list[Any] = []
+    with pytest.raises(GovernanceHaltError):
+        await outer()
+
+    assert ran == ["inner"]
+    assert runs[0].halted is not None
+    assert (runs[0].halted.event, runs[0].halted.source) == ("run_ended", "core")
+    assert "next" not in [event.get("activity_type") for event in stage.core.events()]
