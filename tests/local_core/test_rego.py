@@ -366,7 +366,7 @@ def test_a_policy_gets_along_with_patterns(rego: Any) -> None:
     """Both bring a C++ library; the process would end if they were loaded in the wrong order."""
     program = (
         "import sys; from openbox_agentrt.local_core import LocalCore; LocalCore(policy=sys.argv[1]);"
-        "from openbox_agentrt.evidence.redaction import SECRET_PATTERNS, Redactor;"
+        "from openbox_agentrt.evidence import SECRET_PATTERNS, Redactor;"
         "print(Redactor(patterns=SECRET_PATTERNS).redact_text('no secret'))"
     )
     done = subprocess.run(
