@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..conditions.followed import open_parts
-from ..search.explore import row_of, way_to
-from ..search.state import Transition
 from ..search.trace_row import TraceRow
 from .finding import name_of
 from .searched import SearchResult, Subject
@@ -28,7 +26,7 @@ def unshown_tools(subject: Subject, some: SearchResult) -> Iterator[str]:
         return
     for name in sorted((some.found.allowed & some.found.denied.keys()) - subject.examples.let):
         ways = some.found.let[name]
-        if not any(is_shown(subject, _rows(some, *way), "ok") for way in ways):
+        if not any(is_shown(subject, some.trace(*way), "ok") for way in ways):
             yield name
 
 
@@ -44,7 +42,7 @@ def unshown_contracts(subject: Subject, some: SearchResult) -> Iterator[int]:
         refused = sorted(some.found.refused.items(), key=lambda item: len(item[0]))
         refusing = [way for blocking, way in refused if own in blocking]
         ends = [state for state, unmet in enumerate(some.found.unmet) if own in unmet]
-        ways = [_rows(some, *way) for way in refusing[:_MOST_TRIED]]
+        ways = [some.trace(*way) for way in refusing[:_MOST_TRIED]]
         ends_shown = [[*some.trace(state), TraceRow(kind="end")] for state in ends[:_MOST_TRIED]]
         if (ways or ends_shown) and not (
             any(is_shown(subject, rows, "refused", place) for rows in ways)
@@ -82,8 +80,3 @@ def _goes_along(subject: Subject, done: Sequence[TraceRow], wanted: Sequence[str
 
 def _is_open(subject: Subject, some: SearchResult) -> bool:
     return any(open_parts(subject.contracts[place]) for place in some.contracts)
-
-
-def _rows(some: SearchResult, place: int, step: Transition) -> list[TraceRow]:
-    rows, called = way_to(some.found, place)
-    return [*rows, row_of(some.found.world, step, called, "ok")]
