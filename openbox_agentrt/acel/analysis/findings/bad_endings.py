@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from ..search.trace_row import TraceRow
@@ -40,7 +40,7 @@ def end_findings(subject: Subject, some: SearchResult, again: MoreValues) -> Ite
         return
     enforced = {own for own, place in enumerate(some.contracts) if _is_enforced(subject, place)}
     is_open = False
-    if not all(has_values(subject, some, state) for state in _stuck(some, enforced)):
+    if not all(has_values(subject, some, state) for state in some.stuck(enforced)):
         more = again(some, values_owed(subject, some))
         is_open, some = more is None, some if more is None else more
     hopeless: set[int] = set()
@@ -50,7 +50,7 @@ def end_findings(subject: Subject, some: SearchResult, again: MoreValues) -> Ite
             hopeless.add(own)
             yield _obligation(subject, some, own, state)
     asked = enforced - hopeless
-    new_values = (state for state in _stuck(some, asked) if has_values(subject, some, state))
+    new_values = (state for state in some.stuck(asked) if has_values(subject, some, state))
     stuck = list(itertools.islice(new_values, _MOST_TRAPS))
     traps = (_trap(subject, some, state, some.found.unmet[state] & asked) for state in stuck)
     trap = next((trap for trap in traps if trap is not None), None)
@@ -62,16 +62,10 @@ def end_findings(subject: Subject, some: SearchResult, again: MoreValues) -> Ite
         subject.unshown.append(f"whether each session can end well, of {names}: {why}")
 
 
-def _stuck(some: SearchResult, asked: Collection[int]) -> Iterator[int]:
-    """Find the states of open sessions from which nothing leads to where some obligations are met."""
-    good = some.found.reaching(s for s, unmet in enumerate(some.found.unmet) if unmet.isdisjoint(asked))
-    return (s for s, state in enumerate(some.found.states) if s not in good and not state[0].shut)
-
-
 def _never_met(subject: Subject, some: SearchResult, own: int) -> int | None:
     """Find the first state in which an obligation is unmet, if no session ever gets out of such states."""
     unmet = [state for state, of in enumerate(some.found.unmet) if own in of]
-    met = [state for state, of in enumerate(some.found.unmet) if own not in of]
+    met = some.met({own})
     if met and subject.contracts[some.place(own)].asked_at_end:
         # Its condition asks for it on some ways only, and those are traps.
         return None

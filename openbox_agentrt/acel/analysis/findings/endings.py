@@ -8,7 +8,7 @@ get from each state to one where the obligation is met. Obligations that such ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -121,21 +121,15 @@ class Endings:
 
     def _stuck(self, some: SearchResult, places: Collection[int], tools: _Tools) -> list[int | None]:
         """Find the states from which calls of some tools lead nowhere; None for such without new values."""
-        good = some.found.reaching(self._goals(some, places), tools)
-        states = (s for s, state in enumerate(some.found.states) if s not in good and not state[0].shut)
+        states = some.stuck(_own(some, places), tools)
         found = (state if has_values(self._subject, some, state) else None for state in states)
         return sorted(found, key=lambda state: state is None)
-
-    def _goals(self, some: SearchResult, places: Collection[int]) -> list[int]:
-        """Find the states in which some obligations are met."""
-        own = frozenset(map(some.contracts.index, places))
-        return [state for state, unmet in enumerate(some.found.unmet) if own.isdisjoint(unmet)]
 
     def _leading_on(
         self, some: SearchResult, places: Collection[int], tools: _Tools, stuck: int
     ) -> frozenset[str | None]:
         """Find tools whose calls lead on from a state to where others do."""
-        goals = self._goals(some, places)
+        goals = some.met(_own(some, places))
         good, ways = some.found.reaching(goals, tools), some.found.reaching(goals)
         found: set[str | None] = set()
         way = ways.get(stuck)
@@ -144,3 +138,8 @@ class Endings:
             found |= set() if how == "" else {how}
             way = ways[stuck]
         return frozenset(found)
+
+
+def _own(some: SearchResult, places: Iterable[int]) -> frozenset[int]:
+    """Give the positions in a search of some of its contracts."""
+    return frozenset(map(some.contracts.index, places))

@@ -7,7 +7,7 @@ through no more. What is possible is shown by a trace, which a real session of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,6 +113,21 @@ class SearchResult:
         """Write the way to a state, and one more step."""
         rows, called = way_to(self.found, place)
         return rows if step is None else [*rows, row_of(self.found.world, step, called, "ok")]
+
+    def met(self, own: Collection[int]) -> list[int]:
+        """List the states in which some contracts, by their positions in the search, are met."""
+        return [state for state, unmet in enumerate(self.found.unmet) if unmet.isdisjoint(own)]
+
+    def stuck(self, own: Collection[int], by: Collection[str | None] | None = None) -> Iterator[int]:
+        """
+        Find the states of open sessions from which nothing leads to where some contracts are met.
+
+        Args:
+            own: The contracts, by their positions in the search.
+            by: What may lead there, see `Explored.reaching`.
+        """
+        good = self.found.reaching(self.met(own), by)
+        return (s for s, state in enumerate(self.found.states) if s not in good and not state[0].shut)
 
 
 def has_values(subject: Subject, some: SearchResult, state: int) -> bool:
