@@ -18,7 +18,7 @@ from .mcp_lines import is_mcp, read_mcp
 from .openai_messages import is_openai, read_openai
 from .otlp import is_otlp, read_otlp
 from .rows import holds_rows, is_rows, read_rows
-from .source import RecordedFile, TraceSourceError
+from .source import RecordedFile, TraceSourceError, unreadable
 from .steps import has_moved, read_steps
 
 __all__ = ("FORMATS", "Recordings")
@@ -89,8 +89,7 @@ class Recordings:
         try:
             known = "evidence" if header_of(path) is not None else _told_by(path, named=named)
         except OSError as error:
-            problem = f"could not be read ({(error.strerror or 'error').lower()})"
-            raise TraceSourceError(problem, path=str(path)) from error
+            raise unreadable(str(path), error) from error
         if self._format not in ("auto", known) and known is not None and named:
             raise TraceSourceError(f"is no {self._format}; say --format {known}", path=str(path))
         if known is None and named and self._format == "auto":

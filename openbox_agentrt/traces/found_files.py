@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .source import TraceSourceError
+from .source import TraceSourceError, unreadable
 
 __all__ = ("found_files",)
 
@@ -30,8 +30,7 @@ def found_files(paths: Iterable[str], unread: Counter[str]) -> Iterator[tuple[Pa
         try:
             status = path.stat()
         except OSError as error:
-            problem = f"could not be read ({(error.strerror or 'error').lower()})"
-            raise TraceSourceError(problem, path=str(path)) from error
+            raise unreadable(str(path), error) from error
         if not stat.S_ISREG(status.st_mode):
             problem = "is no file: write what comes out of a pipe to one, since recordings are read twice"
             raise TraceSourceError(problem, path=str(path))

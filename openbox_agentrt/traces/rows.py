@@ -13,7 +13,7 @@ from ..acel.events import TraceError, read_args, read_outcome, read_stamp, read_
 from ..acel.outcome import outcome_of
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
 from .open_calls import OpenCalls
-from .source import RecordedFile, TraceSourceError
+from .source import RecordedFile, TraceSourceError, unreadable
 
 _YAML = (".yaml", ".yml")
 _LINES = (".jsonl", ".ndjson")
@@ -83,8 +83,7 @@ def read_trace(name: str) -> Iterator[Any]:
         with Path(name).open("rb") as file:
             yield from _rows(file, name, Path(name).suffix.lower())
     except OSError as error:
-        problem = f"could not be read ({(error.strerror or 'error').lower()})"
-        raise TraceSourceError(problem, path=name) from error
+        raise unreadable(name, error) from error
 
 
 def _rows(stream: IO[bytes], name: str, suffix: str) -> Iterator[Any]:

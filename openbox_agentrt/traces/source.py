@@ -10,7 +10,7 @@ from typing import Any
 from .._picklable import PicklableError
 from .._plain.strict_json import JsonError, read_json
 
-__all__ = ("RecordedFile", "TraceSourceError")
+__all__ = ("RecordedFile", "TraceSourceError", "unreadable")
 
 _MAX_DOCUMENT = 2**30
 
@@ -28,6 +28,11 @@ class TraceSourceError(PicklableError, ValueError):
         self.path = path
         self.problem = problem
         super().__init__(f"{path!r} {problem}")
+
+
+def unreadable(path: str, error: OSError) -> TraceSourceError:
+    """Give the error to raise where the system lets nobody read a recording."""
+    return TraceSourceError(f"could not be read ({(error.strerror or 'error').lower()})", path=path)
 
 
 class RecordedFile:
