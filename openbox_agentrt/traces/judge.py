@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..acel.contracts.declaration import scope_of
 from ..acel.contracts.template import Template
+from ..acel.engine.call.lifecycle import conclude
 from ..acel.engine.plan.rule_set import SharedRules, shared_rules
 from ..acel.events import USER_PROMPT
 from ..acel.refusal import Broken
@@ -194,21 +195,13 @@ class TraceJudge:
         reservation = kept.flying.pop(end.call, None)
         if reservation is None:
             return  # it was refused here
-        match end.outcome:
-            case "ok":
-                if isinstance(end.result, Unrecorded):
-                    learns = [mover for mover in reservation.movers() if mover.learns is not None]
-                    if any(mover.learns_from == "result" for mover in learns):
-                        kept.has_results = False
-                    reservation.commit(None, args=end.args, measured=end.measured)
-                else:
-                    reservation.commit(end.result, args=end.args, measured=end.measured)
-            case "unknown":
-                if end.call.refused:
-                    self._missing(kept).note_never_ended(kept, end.call.tool)
-                reservation.lose(args=end.args, measured=end.measured)
-            case outcome:
-                reservation.abort(ran=outcome == "failed", args=end.args, measured=end.measured)
+        is_recorded = not isinstance(end.result, Unrecorded)
+        if end.outcome == "ok" and not is_recorded and _learns_from_result(reservation):
+            kept.has_results = False
+        if end.outcome == "unknown" and end.call.refused:
+            self._missing(kept).note_never_ended(kept, end.call.tool)
+        result = end.result if is_recorded else None
+        conclude(reservation, result, outcome=end.outcome, args=end.args, measured=end.measured)
 
     def unmet(self) -> dict[int, Found[str]]:
         """Say of each contract in which sessions something is owed at the end of the recording."""
@@ -254,6 +247,12 @@ class TraceJudge:
             return ()
         places = (self._named.get((v.spec, v.id)) for v in call.violations if v.mode == "shadow")
         return tuple(place for place in places if place is not None and place not in unknown)
+
+
+def _learns_from_result(call: Reservation) -> bool:
+    """Tell whether a contract takes something from what a call returns."""
+    learns = (mover for mover in call.movers() if mover.learns is not None)
+    return any(mover.learns_from == "result" for mover in learns)
 
 
 def _compiled(contracts: tuple[Template, ...]) -> SharedRules:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...contracts.spec import build_contract
-from ...events import USER_PROMPT, ToolCallEvent
+from ...engine.call.lifecycle import conclude
+from ...events import USER_PROMPT
 from ...reservation import Reservation
 from ...session import Session
 from ...violations import Violation
@@ -198,20 +199,10 @@ def _watched(session: Session, recorded: Recorded) -> Iterator[Violation]:
     for number, is_end in recorded.steps():
         call = recorded.calls[number]
         if is_end:
-            _settle(begun.pop(number), call)
+            conclude(begun.pop(number), call.result, outcome=call.outcome)
             continue
         for text in texts.get(number, ()):
             session.reserve(USER_PROMPT, {"prompt": text}).commit(None)
         begun[number] = session.reserve(call.tool, call.args)
         yield from begun[number].violations
     yield from session.end_session()
-
-
-def _settle(begun: Reservation, call: ToolCallEvent) -> None:
-    match call.outcome:
-        case "ok":
-            begun.commit(call.result)
-        case "unknown":
-            begun.lose()
-        case outcome:
-            begun.abort(ran=outcome == "failed")
