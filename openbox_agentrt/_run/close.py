@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -98,7 +99,23 @@ async def settle_run(run: RunState, error: BaseException | None) -> None:
     hurried = error is not None and not isinstance(error, Exception)
     hurried = hurried or getattr(run.result, "termination_reason", None) in HURRIED_REASONS
     await _close_streams(run)
-    await run.reports.settle(seconds=GRACE_SECONDS if hurried else None)
+    until = monotonic() + GRACE_SECONDS if hurried else None
+    await _settle_waiting(run, until)
+    await run.reports.settle(seconds=_left(until))
+
+
+async def _settle_waiting(run: RunState, until: float | None) -> None:
+    """Wait until what waited inside `run` has ended and Core's answers to that are known, as time allows."""
+    if run.parking is not None:
+        await run.parking.settle(run, seconds=_left(until))
+    for nested in run.nested_suspended:
+        await _settle_waiting(nested, until)
+        if nested.ended:
+            await nested.reports.settle(seconds=_left(until))
+
+
+def _left(until: float | None) -> float | None:
+    return None if until is None else max(0.0, until - monotonic())
 
 
 def _end(run: RunState, error: BaseException | None) -> None:

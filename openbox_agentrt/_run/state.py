@@ -62,6 +62,9 @@ class RunKeeper(Protocol):
     def end_nested(self, run: RunState, /) -> None:
         """Close those nested in a run that wait and that no process has taken. Does not wait."""
 
+    async def settle(self, run: RunState, /, *, seconds: float | None = None) -> None:
+        """Wait for what `end` and `end_nested` have begun for a run in this event loop."""
+
 
 MOST_DECISIONS = 500
 """Decisions that a run keeps: one that lasts for months must not grow with them."""

@@ -11,10 +11,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from agent_rt import AgentLoop
 
-from openbox_agentrt import ContractRefusedError, GovernanceUnavailableError
+from openbox_agentrt import ContractRefusedError, GovernanceHaltError, GovernanceUnavailableError
 from openbox_agentrt.acel import Session, at_most_n_times, at_most_total
 from openbox_agentrt.fleet import Fleet, RedisFleet
 from openbox_agentrt.fleet.survey import survey
@@ -598,7 +599,8 @@ def nested(make_stage: Any, kit: Any, core: LocalCore) -> Any:
     """Makes workers with an agent inside another one."""
 
     async def make(fleet: Fleet, done: list[str], *, resumes: bool = False, **options: Any) -> Nested:
-        stage = await make_stage(core=core, approval_mode="pause", fleet=fleet, **options)
+        options = {"core": core, "approval_mode": "pause", "fleet": fleet, **options}
+        stage = await make_stage(**options)
         return Nested(stage, kit, done, resumes=resumes)
 
     return make
@@ -690,6 +692,95 @@ async def test_the_run_around_it_closes_a_nested_one_unless_another_process_has_
     assert done == (["inner"] if taken else [])
     (end,) = (e for e in first.stage.events("WorkflowCompleted") if e["workflow_id"] == waiting.workflow_id)
     assert end["status"] == ("completed" if taken else "waiting_for_approval")
+
+
+def halts_ends(event: Any) -> Any:
+    """Ask a person about refunds, and halt with the answer to the end of a run that waited for one."""
+    return "HALT" if event.get("status") == "waiting_for_approval" else asks(event)
+
+
+def halts_unused_calls(event: Any) -> Any:
+    """Halt with the answer to the end of a call that was never made."""
+    return "HALT" if "AbandonedActivity" in repr(event) else asks(event)
+
+
+class SlowAtEnds(LocalCore):
+    """One that answers to the end of what waited when it is asked about "next", or that is not asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(halts_ends)
+        self.next_is_asked = asyncio.Event()
+
+    async def ahandle(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Any:
+        if b'"next"' in body:
+            self.next_is_asked.set()
+        elif b"waiting_for_approval" in body:
+            with anyio.move_on_after(0.2):
+                await self.next_is_asked.wait()
+        return await super().ahandle(method, path, headers, body)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["in the store", "in this process"])
+async def test_a_halt_at_the_end_of_what_waited_inside_stops_the_runs_around(
+    nested: Any, fleet: Fleet, kept: bool
+) -> None:
+    """Core answers so when the run around it ends; what is around that one starts nothing more."""
+    ran: list[str] = []
+    first = await nested(fleet if kept else None, ran, core=SlowAtEnds())
+    governance = first.stage.governance
+
+    async def outermost() -> None:
+        async with governance.run_scope("Refund.") as run:
+            runs.append(run)
+            async with governance.activity("hand over", [1]), governance.run_scope("Refund."):
+                await first.ask()
+            async with governance.activity("next", [1]):
+                ran.append("next")
+
+    runs: list[Any] = []
+    with pytest.raises(GovernanceHaltError):
+        await outermost()
+
+    assert ran == []
+    assert (runs[0].halted.event, runs[0].halted.source) == ("run_ended", "core")
+
+
+@pytest.mark.parametrize(
+    ("policy", "event"),
+    [
+        pytest.param(halts_ends, "run_ended", id="end of the run"),
+        pytest.param(halts_unused_calls, "refund", id="end of its call"),
+    ],
+)
+async def test_a_halt_at_the_end_of_what_another_process_left_waiting_stops_the_runs_around(
+    nested: Any, policy: Any, event: str, fleet: Fleet, other: Fleet
+) -> None:
+    """Whoever took over the run around it closes it, and hears the answer as its first process would."""
+    ran: list[str] = []
+    core = LocalCore(policy)
+    first = await nested(fleet, ran, core=core)
+    async with first.stage.governance.run_scope("Refund."):
+        checkpoint = await first.begin()
+        await first.stage.governance.aclose()
+    for waiting in core.pending_approvals():
+        core.approve(waiting)
+    second = await nested(other, ran, core=core, resumes=True)
+    governance = second.stage.governance
+
+    async def outermost() -> None:
+        async with governance.run_scope("Refund.") as run:
+            runs.append(run)
+            async with governance.activity("hand over", [1]):
+                await second.resume(checkpoint)
+            async with governance.activity("next", [1]):
+                ran.append("next")
+
+    runs: list[Any] = []
+    with pytest.raises(GovernanceHaltError):
+        await outermost()
+
+    assert ran == ["outer"]
+    assert (runs[0].halted.event, runs[0].halted.source) == (event, "core")
 
 
 @pytest.mark.leaves_rows_open

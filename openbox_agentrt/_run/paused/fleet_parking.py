@@ -20,20 +20,23 @@ import logging
 import secrets
 import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
 from ..._plain.digest import text_digest
 from ..._plain.same import same_text
+from ...acel.events import RUN_ENDED
 from ...fleet.errors import FleetError
 from ...fleet.plan import FleetPlan
 from ...lifecycle_events import workflow_completed
 from ...message_extraction import last_user_text
 from ..close import close_run, let_go
 from ..redaction.carried_redactions import Carried, CarriedInput, carried_digest, carry
+from ..report_answers import apply_report_answer
 from ..told_input import Told, told_by
-from .parked_run import LeaseStore, ParkedNote, ParkedRun, never_made, read_note
+from .parked_run import LeaseStore, ParkedNote, ParkedRun, post_never_made, read_note
 
 if TYPE_CHECKING:
     from ..._wire.identity import RunIdentity
@@ -84,7 +87,7 @@ class Parking:
     def __init__(self, store: LeaseStore, max_wait_ms: int | None) -> None:
         self._store = store
         self._seconds = FOR_EVER if max_wait_ms is None else max_wait_ms / 1000 + GRACE
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], RunState] = {}
 
     async def park(self, run: RunState, messages: Sequence[Any]) -> None:
         """
@@ -202,24 +205,28 @@ class Parking:
     def end(self, run: RunState) -> None:
         """Close `run`, whose wait is over, unless another process took it. Does not wait."""
         run.ending, run.suspended = True, False
-        self._begin(self._end(run))
+        self._begin(run, self._end(run))
 
     def end_nested(self, run: RunState) -> None:
         """Close the runs nested in `run` that wait and that no process has taken. Does not wait."""
         if run.nested_leases:
-            self._begin(self._end_nested(run, run.nested_leases))
+            self._begin(run, self._end_nested(run, run.nested_leases))
 
-    async def settle(self) -> None:
-        """Wait for what `end` and `end_nested` have begun in this event loop."""
+    async def settle(self, run: RunState | None = None, /, *, seconds: float | None = None) -> None:
+        """Wait for what `end` and `end_nested` have begun in this event loop: for `run`, or for all."""
         loop = asyncio.get_running_loop()
-        ending = [task for task in self._ending if task.get_loop() is loop]
+        ending = [
+            task
+            for task, ends in tuple(self._ending.items())
+            if task.get_loop() is loop and (run is None or ends is run)
+        ]
         if ending:
-            await asyncio.wait(ending)
+            await asyncio.wait(ending, timeout=seconds)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, run: RunState, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending[task] = run
+        task.add_done_callback(self._ending.pop)
 
     async def _end(self, run: RunState) -> None:
         try:
@@ -243,13 +250,15 @@ class Parking:
                 note, lease = call
                 self._give_back([lease])
                 ended[note.run.run_id] = note.run
-                run.reports.post(never_made(note.run, note.activity_id, note.event))
+                post_never_made(run, note.run, note.activity_id, note.event)
                 await self._end_nested(run, note.nested)
         except FleetError as error:
             log.warning("a nested run that waits is left to its deadline: %s", error)
         if run.services.options.send_run_end_event:
             for identity in ended.values():
-                run.reports.post(workflow_completed(identity, termination_reason="waiting_for_approval"))
+                end = workflow_completed(identity, termination_reason="waiting_for_approval")
+                # A HALT in the answer stops the runs around it, as where it ends in its own process.
+                run.reports.post(end, heed=partial(apply_report_answer, run, event=RUN_ENDED))
 
     async def _adopt(self, name: str) -> tuple[ParkedNote, Lease] | None:
         """Take over a lease that a call of a run was parked with; None if there is none to be taken."""

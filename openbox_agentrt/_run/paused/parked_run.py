@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -16,10 +17,9 @@ from ...decision import Answer, Verdict
 from ...fleet.plan import FleetPlan
 from ...lifecycle_events import activity_completed
 from ..redaction.carried_redactions import Carried, CarriedInput, input_of, relearn
+from ..report_answers import apply_report_answer
 
 if TYPE_CHECKING:
-    from openbox_core.contracts.events import EventEnvelope
-
     from ...errors import GovernanceError
     from ...fleet.answers import Finished, How, Lease, Reserved
     from ..state import RunState
@@ -132,7 +132,7 @@ class ParkedCall:
         """Close its row and give back its lease: the run ends and has not made the call. Does not wait."""
         self.run.open_activities.pop(self.activity_id, None)
         self.store.finish(self.lease, "undo")
-        self.run.reports.post(never_made(self.run.identity, self.activity_id, self.event))
+        post_never_made(self.run, self.run.identity, self.activity_id, self.event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -192,9 +192,18 @@ class ParkedRun:
             run.taken_over.setdefault(note.call, []).append(call)
 
 
-def never_made(run: RunIdentity, activity_id: str, event: str) -> EventEnvelope:
-    """Make the end of the row of a call that waited in `run`, and that nobody has made."""
-    return activity_completed(run, activity_id, event, status="failed", error=_UNUSED)
+def post_never_made(run: RunState, whose: RunIdentity, activity_id: str, event: str) -> None:
+    """
+    Close the row of a call that nobody has made. Does not wait.
+
+    Args:
+        run: The run that closes it, which a HALT in Core's answer stops.
+        whose: The run that the call waited in: `run`, or one nested in it.
+        activity_id: The row.
+        event: The tool.
+    """
+    end = activity_completed(whose, activity_id, event, status="failed", error=_UNUSED)
+    run.reports.post(end, heed=partial(apply_report_answer, run, event=event, activity_id=activity_id))
 
 
 def read_note(text: str) -> ParkedNote | None:
