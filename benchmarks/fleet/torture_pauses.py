@@ -36,7 +36,7 @@ from openbox_agentrt.fleet import Fleet, open_fleet
 from openbox_agentrt.local_core import DEFAULT_API_KEY, LocalCore
 from openbox_agentrt.local_core.server import running
 from openbox_agentrt.testing import Call, ScriptedProvider
-from tests.fleet.pausing import loaded, saved
+from tests.fleet.runs.pausing import loaded, saved
 
 from .ledger import pay
 

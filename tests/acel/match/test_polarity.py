@@ -29,7 +29,7 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.match.matchers import ContentMatch
-from tests.acel.test_texts import Opaque
+from tests.acel.match.test_texts import Opaque
 
 INSIDE = matching("send", r"@example\.com$", field="to")
 OUTSIDE = not_matching("send", r"@example\.com$", field="to")

@@ -22,8 +22,8 @@ from openbox_agentrt.fleet.survey import survey
 from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.local_core.server import running
 from openbox_agentrt.testing import Call, ScriptedProvider
-from tests.fleet.pausing import loaded, rules, saved
 from tests.fleet.redis_server import RedisServer
+from tests.fleet.runs.pausing import loaded, rules, saved
 
 
 def asks(event: Any) -> Any:
@@ -527,7 +527,7 @@ async def test_a_wait_that_is_over_gives_back_what_was_reserved(
 def begun(open_one: Callable[[], Fleet], core: LocalCore, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Start a worker in a process of its own, which asks Core over HTTP; it ends with the test."""
     with running(core) as core_url:
-        command = [sys.executable, "-m", "tests.fleet.pausing", open_one().url, core_url, str(tmp_path)]
+        command = [sys.executable, "-m", "tests.fleet.runs.pausing", open_one().url, core_url, str(tmp_path)]
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         with child:
             yield child

@@ -13,7 +13,7 @@ import pytest
 
 from openbox_agentrt.fleet import Fleet, open_fleet
 from openbox_agentrt.fleet.survey import survey
-from tests.fleet.session_worker import session_of
+from tests.fleet.durable.session_worker import session_of
 
 LEASE = 0.6
 
@@ -54,7 +54,7 @@ def spawn(url: str) -> Iterator[Callable[[], Child]]:
     with ExitStack() as stack:
 
         def start() -> Child:
-            command = [sys.executable, "-m", "tests.fleet.session_worker", url, str(LEASE)]
+            command = [sys.executable, "-m", "tests.fleet.durable.session_worker", url, str(LEASE)]
             process = stack.enter_context(
                 subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             )

@@ -125,7 +125,7 @@ def test_steps_are_given_once() -> None:
 
 def test_no_row_of_the_trace_is_lost() -> None:
     """And the hash is that of the rows."""
-    from tests.acel.trace_hash import hash_of
+    from tests.acel.engine.record.trace_hash import hash_of
 
     session = Session(contracts=[at_most_n_times("x", 0)])
 

@@ -33,7 +33,7 @@ def spawn(url: str) -> Iterator[Spawn]:
     with ExitStack() as stack:
 
         def start(how_far: str) -> subprocess.Popen[str]:
-            command = [sys.executable, "-m", "tests.fleet.worker", url, str(LEASE), how_far]
+            command = [sys.executable, "-m", "tests.fleet.client.worker", url, str(LEASE), how_far]
             child = stack.enter_context(
                 subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             )

@@ -29,7 +29,7 @@ from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.engine.record.trace import BLOCK
 from openbox_agentrt.acel.memory.state import StateDraft
 from openbox_agentrt.acel.session import engine_of
-from tests.acel.trace_hash import hash_of
+from tests.acel.engine.record.trace_hash import hash_of
 
 
 def test_a_call_runs_with_its_arguments() -> None:

@@ -26,7 +26,7 @@ from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import Fleet, SqliteFleet
 from openbox_agentrt.fleet.judge.in_memory import MemoryLine
 from openbox_agentrt.fleet.steps import Reserve
-from tests.fleet.test_same_answers import WORKERS, Clock, Program, beat, comparable
+from tests.fleet.judge.test_same_answers import WORKERS, Clock, Program, beat, comparable
 
 DAY: dict[str, Any] = {"scope": "fleet", "per": "day"}
 

@@ -18,8 +18,8 @@ from openbox_agentrt.local_core import LocalCore
 from openbox_agentrt.testing import Call, ScriptedProvider
 from openbox_agentrt.traces.backtest import backtest
 from openbox_agentrt.traces.formats import Recordings
-from tests.fleet.pausing import loaded, saved
 from tests.fleet.redis_server import RedisServer
+from tests.fleet.runs.pausing import loaded, saved
 from tests.fleet.test_sessions import take_away
 
 

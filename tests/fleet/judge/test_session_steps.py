@@ -17,8 +17,8 @@ from openbox_agentrt.fleet.periods import SECOND
 from openbox_agentrt.fleet.redis.line import RedisLine
 from openbox_agentrt.fleet.sqlite import SqliteLine
 from openbox_agentrt.fleet.steps import Beat, Hold, Keep, SessionStand, Step, StepAnswer, StoreLine
+from tests.fleet.judge.test_same_answers import WORKERS, Clock, beat
 from tests.fleet.redis_server import RedisServer
-from tests.fleet.test_same_answers import WORKERS, Clock, beat
 
 IDLE = 86_400 * SECOND
 
