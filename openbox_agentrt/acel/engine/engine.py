@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..contracts.base import PersonsHalt, SessionRule, TemporalContract
+from ..contracts.base import ENDED, PersonsHalt, SessionRule, TemporalContract
 from ..contracts.declaration import Declaration
 from ..events import LIFECYCLE
 from ..match.keys import About
@@ -141,6 +141,16 @@ class Engine(Admission):
         self._kept = gate
         self._see_ways()
 
+    def take(self) -> None:
+        """
+        Know what the session remembers: take it, if a store keeps it. Blocks the thread then.
+
+        Raises:
+            FleetError: Another process has it, or the store does not answer, see `SessionGate.take`.
+        """
+        if self._kept is not None:
+            self._kept.take()
+
     def join(self, fleet: FleetStore) -> None:
         """Let contracts of the fleet that come count in a store, if the session has none yet."""
         if self._fleet is None:
@@ -211,6 +221,25 @@ class Engine(Admission):
         """Report what is unmet; with a rule to `shut` by, admit nothing more."""
         self._changed()
         return self._unmet_at(SESSION_END, self.store.end(shut=shut))
+
+    def end(self, *, after: BaseException | None = None) -> list[Violation]:
+        """
+        Know what the session remembers, admit nothing more, and report what is unmet.
+
+        Args:
+            after: An error that goes on. It is told in a note what is raised here otherwise.
+
+        Raises:
+            FleetError: See `take`. Nothing has ended.
+        """
+        try:
+            self.take()
+        except Exception as failed:
+            if after is None:
+                raise
+            after.add_note(f"the session was not ended: {failed}")
+            return []
+        return self.close(ENDED)
 
     def end_run(self, run: str) -> list[Violation]:
         """Report what one run of the session leaves unmet, and forget it."""

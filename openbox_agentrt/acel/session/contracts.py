@@ -141,7 +141,8 @@ class SessionContracts:
         return func
 
     def verdict(self, contract: TemporalContract) -> Verdict:
-        """Tell how a contract of this session stands."""
+        """Tell how a contract of this session stands. A durable one is taken first, see `end_session`."""
+        self._engine.take()
         return self._engine.store.verdict_of(contract)
 
     def has_conditions(self, tool: str) -> bool:
@@ -149,7 +150,8 @@ class SessionContracts:
         return self._engine.store.book.spec(tool) is not None
 
     def unmet(self) -> list[str]:
-        """List the contracts that `end_session` would report now."""
+        """List the contracts that `end_session` would report now. A durable one is taken first, as there."""
+        self._engine.take()
         return [breach.contract.spec for breach in self._engine.store.unmet()]
 
 

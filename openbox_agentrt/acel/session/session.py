@@ -8,7 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ..contracts.base import ENDED, PersonsHalt, TemporalContract
+from ..contracts.base import PersonsHalt, TemporalContract
 from ..contracts.checks import check_count
 from ..engine.engine import Engine
 from ..engine.plan.rule_set import RuleSet
@@ -188,7 +188,7 @@ class Session(SessionContracts, SessionCalls):
 
     @property
     def closed(self) -> str | None:
-        """Say why nothing is admitted any more, or None."""
+        """Say why nothing is admitted any more, or None. Of a durable session, as it was last held here."""
         shut = self._engine.store.shut
         return None if shut is None else shut.spec
 
@@ -215,11 +215,12 @@ class Session(SessionContracts, SessionCalls):
 
     def end_session(self) -> list[Violation]:
         """
-        Admit nothing more, and report what is unmet. Never raises.
+        Admit nothing more, and report what is unmet. Calls under way may still be committed.
 
-        Calls under way may still be committed.
+        Raises:
+            FleetError: It is durable, so it is taken first, as by `hold`, and cannot be. It goes on.
         """
-        return self._engine.close(ENDED)
+        return self._engine.end()
 
     def hold(self) -> None:
         """
@@ -291,9 +292,11 @@ class Session(SessionContracts, SessionCalls):
 
         Raises:
             SnapshotError: The state holds something that is no JSON, or a contract has code of its own.
+            FleetError: It is durable, and cannot be taken, see `end_session`.
         """
         from ..engine.snapshot.snapshot import take_snapshot
 
+        self._engine.take()
         return take_snapshot(self._engine)
 
     @classmethod
@@ -367,7 +370,7 @@ class Session(SessionContracts, SessionCalls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        self.end_session()
+        self._engine.end(after=error)
 
 
 class RunSession(Session):

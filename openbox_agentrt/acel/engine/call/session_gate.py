@@ -179,6 +179,25 @@ class SessionGate:
         self._counts_alone = False
         return []
 
+    def take(self) -> None:
+        """
+        Take the session if it is not held, for somebody who makes no call. Blocks the thread.
+
+        Raises:
+            SessionBusyError: Another process has it.
+            FleetUnavailableError: The store does not answer, and nobody counts alone then.
+            SessionMemoryError: What is kept cannot be read.
+        """
+        if self._over or self.session.is_held:
+            return
+        try:
+            self.session.hold()
+        except FleetUnavailableError as error:
+            if self._failed(error):
+                raise
+        else:
+            self._counts_alone = False
+
     def judged(self, call: PlannedCall) -> None:
         """Have written what a call has changed. `written` says whether it may run."""
         self._pieces.note(call)
