@@ -18,7 +18,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 RulesArgument = Annotated[str, typer.Argument(help="The rules file, JSON or YAML.", metavar="RULES")]
 RulesOption = Annotated[str, typer.Option(help="The rules file, JSON or YAML.", metavar="FILE")]
 Shadow = Annotated[bool, typer.Option("--shadow", help="Record what would be refused, and refuse nothing.")]
-Seconds = Annotated[float, typer.Option(help="How long is searched.", min=0.1)]
+Seconds = Annotated[float, typer.Option(help="How many seconds of processor time are searched.", min=0.1)]
 Tools = Annotated[
     str | None,
     typer.Option(help="Tools that there are: an MCP list, an OpenAI tools array, or names.", metavar="FILE"),
