@@ -18,7 +18,7 @@ from ..conditions.facts_told import facts_in, key_slot, places_told, slots_by_ke
 from ..conditions.followed import Followed, asked_by, free_name, read_together, tools_told_by
 from ..patterns.automaton import of_pattern
 from ..patterns.shortest_texts import alike_texts, combinations
-from ..rules.analysable import field_paths, key_paths, patterns_of
+from ..rules.analysable import field_paths, guards_of, key_paths, patterns_of
 from ..rules.components import values_needed
 from ..rules.found_values import fields_looked_for, slot_of, sources_of
 from .call_kind import CallKind
@@ -31,6 +31,7 @@ _MAX_TRIED = 100_000
 _MAX_WHEN = 4
 _MAX_PARTS = 4
 _MISSING: Any = object()
+_AMOUNT_IN_TEXT = "1"
 # What a result has in it stands among the arguments, under names that no argument has.
 _TOLD = "\0result."
 
@@ -82,6 +83,8 @@ class ToolCalls:
         values = min(values_needed(contracts), most_values)
         sums = {path: amounts[path] for c in self._about for path in field_paths(c, "spend")}
         choices = {path: [*map(_Choice, of), _Choice(_MISSING)] for path, of in sums.items()}
+        for path in choices.keys() & self._read_unlike():
+            choices[path].insert(-1, _Choice(_AMOUNT_IN_TEXT))
         slots, results = self._slots()
         self._add_compared(choices, slots, values)
         self._add_told(choices, slots)
@@ -96,6 +99,13 @@ class ToolCalls:
             self.whole = self.whole and path not in compared
         self.kinds = list(itertools.islice(self._kinds(choices, slots, results), _MAX_KINDS))
         self.whole = self.whole and len(self.kinds) < _MAX_KINDS
+
+    def _read_unlike(self) -> set[str]:
+        """Find the amounts that some contracts read out of a text as well, and others do not."""
+        guards = (guard for contract in self._about for guard in guards_of(contract))
+        cells = [guard.cell for guard in guards if guard.kind == "spend" and guard.cell is not None]
+        either = ({cell.field for cell in cells if cell.text is text} for text in (True, False))
+        return {path for path in set.intersection(*either) if path is not None}
 
     def _add_compared(self, choices: dict[str, list[_Choice]], slots: Mapping[str, str], count: int) -> None:
         """Add the values of arguments that show every answer of conditions."""

@@ -14,7 +14,6 @@ from typing import Any
 
 from ...contracts.base import TemporalContract
 from ...contracts.declaration import Declaration
-from ...contracts.identity import meaning_of
 from ...rulesfile import Rules
 from ..analyse import MAX_STATES, named_contracts
 from ..budget import Budget
@@ -25,7 +24,8 @@ from ..rules.components import Component, components, names_about, names_near, t
 from ..rules.tool_names import OTHER, names_of
 from ..search.trace_row import TraceRow, shown_rows
 from ..sentences import first_few
-from .changes_in_words import Changes, changes_between
+from .beyond_traces import seen_in_traces
+from .changes_in_words import Changes, SaidContract, changes_between, form_of
 from .side_by_side import Pair, Parted, Side
 
 __all__ = ("Difference", "compare")
@@ -61,6 +61,11 @@ class Difference:
     states: int
 
     @property
+    def parts(self) -> bool:
+        """True if something changed that a trace can show."""
+        return self.changes.calls or bool(self.state)
+
+    @property
     def same(self) -> bool:
         """True if both say the same, in whatever order and however written."""
         return not (self.changes.added or self.changes.removed or self.changes.changed or self.state)
@@ -78,6 +83,7 @@ class Difference:
             "removed": [{"name": n.name, "spec": n.spec, "line": n.line} for n in changes.removed],
             "changed": [{"name": c.before.name, "words": list(c.words)} for c in changes.changed],
             "state": list(self.state),
+            "unshown": list(changes.unshown),
             "new_refuses": rows(self.stricter),
             "new_allows": rows(self.looser),
             "new_requires": rows(self.owed),
@@ -99,7 +105,7 @@ class Difference:
         ):
             if trace is not None:
                 yield f"{words}: {shown_rows(trace)}"
-        if not self.same and self.stricter is self.looser is self.owed is self.forgiven is None:
+        if self.parts and self.stricter is self.looser is self.owed is self.forgiven is None:
             yield "no call was found on which they part"
         yield from (f"undecided: {what}" for what in self.undecided)
         yield from (f"not analysed: {what}" for what in self.not_analysed)
@@ -127,12 +133,7 @@ def compare(
     """
     budget = Budget(seconds, states)
     before, after = _side(old), _side(new)
-    changes = changes_between(
-        before.every,
-        after.every,
-        named_contracts(before.every, lines[0]),
-        named_contracts(after.every, lines[1]),
-    )
+    changes = changes_between(_said(old, lines[0]), _said(new, lines[1]))
     unknown = [
         f"{name_of(contract)}: {why}"
         for contract in (*before.every, *after.every)
@@ -143,7 +144,7 @@ def compare(
     after.called = renamed
     entries = tuple(_entries(before.state, after.state))
     parted = Parted()
-    if changes.added or changes.removed or changes.changed or entries:
+    if changes.calls or entries:
         _search(before, after, parted, budget, tools or ())
     return Difference(
         changes=changes,
@@ -156,6 +157,12 @@ def compare(
         not_analysed=tuple(dict.fromkeys(unknown)),
         states=parted.states,
     )
+
+
+def _said(rules: Rules, lines: Sequence[int | None]) -> list[SaidContract]:
+    named = named_contracts(rules.contracts, lines)
+    accepted = [*rules.accepted, *[{}] * (len(rules.contracts) - len(rules.accepted))]
+    return [SaidContract(*of) for of in zip(rules.contracts, named, accepted, strict=True)]
 
 
 def _side(rules: Rules) -> Side:
@@ -176,7 +183,7 @@ def _search(old: Side, new: Side, parted: Parted, budget: Budget, tools: Iterabl
     if not all_named:
         parted.undecided.append("which tools fit which patterns over names: there are too many patterns")
     about = touched(every, names)
-    forms = [json.dumps(meaning_of(contract), sort_keys=True) for contract in every]
+    forms = [json.dumps(seen_in_traces(form_of(contract)), sort_keys=True) for contract in every]
     before, after = frozenset(forms[: len(old.known)]), frozenset(forms[len(old.known) :])
     changed = {
         place
@@ -217,6 +224,10 @@ class _Comparison:
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(every):
             self._named.setdefault(name_of(contract), set()).add(place)
+        # What is called otherwise on the new side is one contract all the same.
+        for now, was in new.called.items():
+            both = self._named.get(now, set()) | self._named.get(was, set())
+            self._named |= {now: both, was: both}
 
     def search(self, changed: set[int], budget: Budget) -> Parted:
         """Look for where they part, until nothing more stands in the way or the budget is spent."""

@@ -92,7 +92,8 @@ def texts_for(contracts: Sequence[Declaration], count: int) -> tuple[tuple[str, 
     Returns:
         Values that calls can find out, further ones that none finds, and whether these stand for all.
     """
-    matches = {contract.match for contract in contracts if isinstance(contract, CameFrom)} - {"exact"}
+    every = {contract.match for contract in contracts if isinstance(contract, CameFrom)}
+    matches = every - {"exact"}
     pattern = "{}"
     if matches:
         pattern = "someone@{}.example" if "domain" in matches else "https://{}.example/"
@@ -100,7 +101,9 @@ def texts_for(contracts: Sequence[Declaration], count: int) -> tuple[tuple[str, 
     known = {str(value).casefold() for contract in contracts for value in getattr(contract, "listed", ())}
     free = [text for letter in _LETTERS if (text := pattern.format(letter)).casefold() not in known]
     whole = all_listed and ("domain" not in matches or len(matches) == 1) and count < len(free)
-    return (*free[:count], *listed), tuple(free[count : count + 1]), whole
+    # What some compare as a whole, and others by its host: one of a host that is found, and is not itself.
+    beside = [f"other-{free[0]}" if "domain" in matches else f"{free[0]}other"] if len(every) > 1 else []
+    return (*free[:count], *listed), (*free[count : count + 1], *beside), whole
 
 
 def _listed_in(contracts: Iterable[Declaration]) -> tuple[tuple[str, ...], bool]:
