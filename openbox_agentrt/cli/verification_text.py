@@ -71,10 +71,6 @@ class Outcome:
 
 def print_outcome(name: str, outcome: Outcome, *, as_json: bool) -> None:
     """Print it; as JSON, what is wrong only, on standard error."""
-    report = outcome.report
-    earlier = [rules.old_rules_hash for rules in outcome.rules]
-    if report.rules_hash is not None and report.rules_hash in earlier:
-        print("note: the rules are known by the hash of an earlier version", file=sys.stderr)
     if not as_json:
         for note in _notes(outcome):
             say(note, error=True)

@@ -691,18 +691,6 @@ def test_verify_of_another_session(run: Run, tmp_path: Path) -> None:
     assert "tampering" not in err
 
 
-def test_verify_of_a_log_of_an_earlier_version(run: Run, tmp_path: Path) -> None:
-    """Its hash of the rules is recognised as that of these rules, and said to be an old one."""
-    rules = read_rules(tmp_path / "rules.yaml")
-    assert rules.old_rules_hash is not None
-    log_of(tmp_path / "old.jsonl", rules_hash=rules.old_rules_hash)
-
-    code, out, err = run("verify", "old.jsonl", "--rules", "rules.yaml")
-
-    assert (code, out[:2]) == (0, "OK")
-    assert "note: the rules are known by the hash of an earlier version\n" in err
-
-
 def test_verify_of_a_log_that_names_no_rules(run: Run, tmp_path: Path) -> None:
     """Nobody can say that it is of these; nor that anybody changed it."""
     log_of(tmp_path / "e.jsonl")

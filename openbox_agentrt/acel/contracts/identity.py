@@ -23,9 +23,6 @@ from .registry import CLASSES
 if TYPE_CHECKING:
     from .sources import Source
 
-# From here on, seconds were not told apart in the text of a contract.
-_ROUNDED = 1e6
-
 
 def rules_hash(contracts: Iterable[TemporalContract], state: Mapping[str, Any] | None = None) -> str:
     """
@@ -82,20 +79,6 @@ def meaning_of(contract: TemporalContract) -> dict[str, Any]:
     return {**said, "code": [f"{kind.__module__}.{kind.__qualname__}", contract.spec]}
 
 
-def old_rules_hash(contracts: Iterable[TemporalContract]) -> str | None:
-    """
-    Hash a set of contracts by their texts, as earlier versions did, to recognise what they wrote.
-
-    Returns:
-        The hash, or None where the texts do not say which rules they are.
-    """
-    contracts = list(contracts)
-    if not all(map(_says_what_it_is, contracts)):
-        return None
-    rules = sorted(json.dumps(_written(contract)) for contract in contracts)
-    return text_digest("\n".join(rules))
-
-
 def _terms(contract: Declaration) -> dict[str, Any]:
     terms = {}
     for parameter in parameters_of(contract.template):
@@ -140,26 +123,3 @@ def _data(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_data(part) for part in value]
     return _value(value)
-
-
-def _says_what_it_is(contract: TemporalContract) -> bool:
-    if not isinstance(contract, Declaration):
-        return True
-    within = contract.within
-    if within is not None and (within >= _ROUNDED or float(f"{within:g}") != within):
-        return False
-    # A tool whose name could be the text of another matcher.
-    return not any(form[0] == "tool" and "(" in form[1] for form in _tools(contract))
-
-
-def _tools(contract: Declaration) -> Iterable[list[Any]]:
-    for role in contract.roles:
-        form = role.selector.form()
-        yield from form[1:] if form[0] == "any_of" else [form]
-
-
-def _written(contract: TemporalContract) -> list[Any]:
-    kind = type(contract)
-    name = kind.template if issubclass(kind, Declaration) else f"{kind.__module__}.{kind.__qualname__}"
-    roles = [role.selector.label for role in contract.roles] if isinstance(contract, Declaration) else []
-    return [name, contract.spec, roles, contract.id, contract.mode, contract.severity, contract.on_violation]

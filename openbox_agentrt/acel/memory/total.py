@@ -228,7 +228,6 @@ class Sum(LiveCell):
             (float(at), read_amount(amount, text=True, negative=True)) for at, amount in data["entries"]
         )
         self.unread = data["unread"]
-        # One of an earlier version says nothing of when that was.
         self._unread_at = float(data.get("unread_at", math.inf))
 
     def _read(self, args: Any) -> Amount | ValueError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..condition.fact import Fact
-from ..contracts.identity import old_rules_hash, rules_hash
+from ..contracts.identity import rules_hash
 from ..contracts.shapes import Place, SpecError, written
 from ..contracts.template import Template
 from .document import Document, Format, parse_document, read_document
@@ -33,7 +33,6 @@ class Rules:
         warnings: What is odd.
         rules_hash: Hash of the contracts and the initial state, equal for equal rules.
         contracts_hash: Hash of the contracts alone, by which the steps of a session know them.
-        old_rules_hash: The hash by which earlier versions knew them, or None where it tells nothing.
     """
 
     name: str | None
@@ -46,13 +45,11 @@ class Rules:
     warnings: tuple[RulesWarning, ...]
     rules_hash: str
     contracts_hash: str
-    old_rules_hash: str | None
 
     @property
     def hashes(self) -> tuple[str, ...]:
         """The hashes by which a log may know these rules, the present one first."""
-        known = (self.rules_hash, self.contracts_hash, self.old_rules_hash)
-        return tuple(dict.fromkeys(each for each in known if each is not None))
+        return tuple(dict.fromkeys((self.rules_hash, self.contracts_hash)))
 
 
 def read_rules(path: str | os.PathLike[str]) -> Rules:
@@ -116,7 +113,6 @@ def rules_of(document: Document) -> Rules:
         warnings=tuple(oddities(parts, contracts)),
         rules_hash=rules_hash(contracts, parts.state),
         contracts_hash=rules_hash(contracts),
-        old_rules_hash=old_rules_hash(contracts),
     )
 
 

@@ -20,7 +20,7 @@ from openbox_agentrt.doors.claude_code.fleet_answers import AnsweringStore
 from openbox_agentrt.doors.claude_code.restored_session import TRACE, outcome_of
 
 if TYPE_CHECKING:
-    from openbox_agentrt.acel import Reservation, TemporalContract
+    from openbox_agentrt.acel import Reservation
     from openbox_agentrt.acel.violations import Violation
     from openbox_agentrt.doors.claude_code.history import History
     from openbox_agentrt.doors.claude_code.rules import HookRules
@@ -64,30 +64,21 @@ def record_steps(history: History, rules: HookRules, evidence: EvidenceFile) -> 
         return "the session had ended before, and the steps since then are not recorded"
     if any(entry["event"] == "rules" and entry["hash"] != rules.hash for entry in lines):
         return "the rules have changed since the session began, and its steps are not recorded"
-    # Lines of an earlier version hold no answers of the store, so what it decided is left out.
-    has_answers = all("answer" in entry for entry in lines if "lease" in entry)
-    contracts = tuple(in_log_order(rules.contracts)) if has_answers else rules.local
-    _Writer(history.session_id, rules, contracts, evidence).write(lines)
+    _Writer(history.session_id, rules, evidence).write(lines)
     return None
 
 
 class _Writer:
     """Go through the lines of a log with a session that writes down each step."""
 
-    def __init__(
-        self,
-        session_id: str,
-        rules: HookRules,
-        contracts: tuple[TemporalContract, ...],
-        evidence: EvidenceFile,
-    ) -> None:
+    def __init__(self, session_id: str, rules: HookRules, evidence: EvidenceFile) -> None:
         self._now = 0.0
         self._store = AnsweringStore()
         self._open: dict[str, Reservation] = {}
         self._halted_by: str | None = None
         self._session = Session(
             rules.state,
-            contracts=contracts,
+            contracts=tuple(in_log_order(rules.contracts)),
             fleet=self._store,
             clock=lambda: self._now,
             session_id=session_id,

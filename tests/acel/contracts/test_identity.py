@@ -28,13 +28,11 @@ from openbox_agentrt.acel import (
 )
 from openbox_agentrt.acel.contracts.base import TemporalContract
 from openbox_agentrt.acel.contracts.fields import named_fields
-from openbox_agentrt.acel.contracts.identity import old_rules_hash
 from openbox_agentrt.acel.contracts.options import Options
 from openbox_agentrt.acel.contracts.parameters import parameters_of
 from openbox_agentrt.acel.contracts.registry import CLASSES
 from openbox_agentrt.acel.match.matchers import AnyOf, ContentMatch
 from openbox_agentrt.acel.match.selector import select
-from openbox_agentrt.acel.rulesfile import parse_rules
 
 NFD = unicodedata.normalize("NFD", "café")
 
@@ -275,21 +273,6 @@ def test_a_snapshot_of_a_ban_is_not_restored_under_a_name() -> None:
 
     with pytest.raises(SnapshotError, match="was taken under rules"):
         Session.restore(snapshot, [at_most_n_times("Bash(command~/rm -rf/)", 0)])
-
-
-@pytest.mark.parametrize(
-    "contract",
-    [
-        pytest.param(at_most_n_times("Bash(command~/rm -rf/)", 0), id="a name like a pattern"),
-        pytest.param(at_most_n_times(any_of("x", "a(b)"), 0), id="inside any_of"),
-        pytest.param(must_precede("a", "b", within=2_592_004), id="a window that was rounded"),
-        pytest.param(must_precede("a", "b", within=1.23456789), id="one that was rounded after the point"),
-    ],
-)
-def test_an_old_hash_that_tells_nothing_is_none(contract: TemporalContract) -> None:
-    """Another rule could have had it."""
-    assert old_rules_hash([contract]) is None
-    assert parse_rules({"contracts": [{"template": "init", "args": ["a"]}]}).old_rules_hash is not None
 
 
 def test_a_function_takes_part_by_name() -> None:

@@ -188,19 +188,3 @@ def test_the_sessions_of_a_folder_are_set_against_each_other(
         assert rerun_file(log, account=account).ok
     (contradiction,) = account.contradictions()
     assert "granted 501 of 500" in contradiction
-
-
-def test_a_log_of_an_earlier_version_says_what_it_can(tmp_path: Path) -> None:
-    """Its lines hold no answers: the steps are those of the other contracts, as they were."""
-    hooks = FleetHooks(tmp_path)
-    hooks.call("Review")
-    hooks.call("Deploy")
-    lines = [json.loads(line) for line in hooks.log().read_text().splitlines()]
-    for line in lines:
-        line.pop("answer", None)
-    hooks.log().write_text("".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines))
-
-    assert hooks.end().stderr == ""
-
-    report = rerun_file(hooks.evidence)
-    assert (report.ok, report.derived, report.on_fleet) == (True, 3, 0)

@@ -19,9 +19,6 @@ from ...memory.guard import Breach, blocked_by
 from ..plan.planned_call import PlannedCall
 from .fleet_question import FleetQuestion
 
-ASKED_OF_WATCHED = 2
-"""How a journal says that the store was asked also about calls that are only watched and lack something."""
-
 _NOTHING = asdict(BrokenGuard(guard=0))
 
 

@@ -26,7 +26,7 @@ from ...match.keys import Key
 from ...memory.clock import Clock
 from ...memory.guard import Breach, blocked_by
 from ...memory.state import StateStore
-from ..fleet.fleet_answer import ASKED_OF_WATCHED, answer_form
+from ..fleet.fleet_answer import answer_form
 from ..plan.planned_call import PlannedCall, seen_of
 from ..plan.rule_set import RuleSet, shared_rules
 from ..plan.tool_plan import ArgumentRules, Plan
@@ -128,9 +128,6 @@ class JournaledStore(SessionStore):
         self._writing = threading.Lock()
         scope: dict[str, Any] = {} if rules.default_scope is None else {"default_scope": rules.default_scope}
         scope |= {"alone": True} if rules.alone else {}
-        # What the store of the fleet answers is told as well. Earlier versions did not ask it about calls
-        # that were only watched and lacked something.
-        scope |= {"answers": ASKED_OF_WATCHED}
         initial = {**scope, "state": state.view().snapshot(), "max_keys": max_keys, "halts": halts}
         if written := state.written():
             initial["written"] = written

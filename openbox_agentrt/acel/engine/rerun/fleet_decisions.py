@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..fleet.fleet_answer import ASKED_OF_WATCHED, AnsweredPlan, FollowedAnswer, answered, follow_answer
+from ..fleet.fleet_answer import AnsweredPlan, FollowedAnswer, answered, follow_answer
 from ..fleet.fleet_question import question_of
 from ..plan.planned_call import PlannedCall
 from .comparison import Comparison
@@ -25,14 +25,12 @@ class FollowedFleet:
 
     Attributes:
         answers: What the store answered, as far as it could be followed.
-        told: Whether the log has the answers, and of which calls.
         watching: Whether the session only watches. Of another, a call that was only watched was recorded when
             it had happened, and nobody was asked.
     """
 
     def __init__(self, found: Comparison, rules: FollowedRules) -> None:
         self.answers: list[AnsweredPlan] = []
-        self.told = 0
         self.watching = False
         self._found = found
         self._rules = rules
@@ -51,7 +49,6 @@ class FollowedFleet:
         """Derive what follows from an answer, or from that nobody was asked."""
         again = step.get("again") is True
         call.question = question = question_of(call, watching=call.watched, again=again)
-        question.watching = call.watched and self.told >= ASKED_OF_WATCHED
         if call.step in self._unasked:
             self._found.not_derivable += 1
             return
@@ -85,10 +82,10 @@ class FollowedFleet:
     def end(self, number: int, step: Mapping[str, Any], call: PlannedCall) -> None:
         """Take note of how a call ended, and let none have run about which the store was not asked."""
         end = step["e"]
-        if self.told and end in ("commit", "fail"):
+        if end in ("commit", "fail"):
             self._require_answer(number, step, call)
         refused = self._latest.pop(call.step, _NOTHING)
-        if self.told and end == "abort" and call.step not in self._unasked and refused is not None:
+        if end == "abort" and call.step not in self._unasked and refused is not None:
             self._compare_refusal(number, step, refused)
         self._unasked.discard(call.step)
         answer = self._open.pop(call.step, None)

@@ -91,7 +91,7 @@ class Rerun(Comparison):
         late: dict[Any, Any] = {step.get("step"): step["args"] for _, step in known if "args" in step}
         unseen: set[Any] = {step.get("step") for _, step in known if step.get("shown")}
         number = 0
-        # An earlier version did not write down when the session began.
+        # The beginning has no time of its own: that of the first step that has one is its.
         times = (step["at"] for _, step in known if "at" in step)
         self._time = next((time for time in times if not isinstance(time, str)), self._time)
         try:
@@ -135,7 +135,6 @@ class Rerun(Comparison):
     def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
         self._rules.put(rules)
         alone, scope = bool(step.get("alone")), step.get("default_scope")
-        self._fleet.told = int(step.get("answers", 0))
         self._fleet.watching = step.get("mode") == "shadow"
         max_keys, halts = step["max_keys"], step["halts"]
 

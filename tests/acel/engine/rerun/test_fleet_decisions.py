@@ -434,16 +434,6 @@ def test_a_session_that_only_watches_asks_about_what_is_left(fleet: SqliteFleet,
     assert "was not asked" in difference.derived
 
 
-def test_a_log_of_a_version_that_did_not_ask_is_no_difference(fleet: SqliteFleet, tmp_path: Path) -> None:
-    """It says at its start which calls it asked about."""
-    log = tmp_path / "e.jsonl"
-    recorded(log, lambda **o: Session(contracts=WATCHED, fleet=fleet, mode="shadow", **o), watch)
-    changed(log, "start", lambda step: step.update(answers=True))
-    changed(log, "fleet", lambda step: step.pop("answer"), step=2)
-
-    assert rerun_file(log).ok
-
-
 def test_a_session_that_only_watches_lets_through_what_the_rules_refuse(
     fleet: SqliteFleet, tmp_path: Path
 ) -> None:
