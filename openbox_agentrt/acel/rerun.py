@@ -9,9 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..evidence import Entry, read_entries
-from .engine.fleet.fleet_answer import AnsweredPlan
-from .engine.rerun.comparison import Comparison
-from .engine.rerun.divergence import Divergence
+from .engine.rerun.comparison import Comparison, Divergence
 from .engine.rerun.journal_rules import RerunError
 from .engine.rerun.moved_sessions import Moves
 from .engine.rerun.rerun import Rerun
@@ -81,7 +79,6 @@ class _Log:
     keeps_steps: bool = False
     told: set[Any] = field(default_factory=set)
     found: Comparison = field(default_factory=Comparison)
-    answers: list[AnsweredPlan] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -146,7 +143,7 @@ def rerun_files(
     _follow_together(moving, moves)
     if account is not None:
         for log in logs:
-            account.take(log.path, log.answers)
+            account.take(log.path, log.found.answers)
     return [_report(log) for log in logs]
 
 
@@ -172,8 +169,7 @@ class _Following:
                 self.has_moved_on = True
         except RerunError as error:
             self._log.problems.append(str(error))
-        self._log.found.add(self._rerun)
-        self._log.answers += self._rerun.answers
+        self._log.found.add(self._rerun.found)
         return True
 
 
@@ -204,7 +200,7 @@ def _report(log: _Log) -> RerunReport:
         derived=found.derived,
         differences=tuple(sorted(found.differences, key=lambda difference: difference.number)),
         on_code=found.on_code,
-        on_fleet=found.on_fleet,
+        on_fleet=len(found.answers),
         on_shadow=found.on_shadow,
         not_derivable=found.not_derivable,
         moved=found.moved,

@@ -12,6 +12,7 @@ from typing import Any
 from ...contracts.rules import Cell
 from ...match.keys import Key
 from ...memory.cell import LearnsFrom
+from ...memory.guard import LiveGuard
 from ...memory.keyed import Keyed, Room
 from ..plan.planned_call import PlannedCall
 
@@ -29,20 +30,21 @@ def reading_hidden(call: PlannedCall, given: Any, keys: Collection[str]) -> set[
     """
     asked = {id(entry.contract) for entry, _ in call.plan.asked}
     for guard in call.plan.guards:
-        condition = guard.guard.condition
-        if condition is not None and _reads_hidden(condition.reads.args, given):
-            asked.add(id(guard.contract))
-        cell, field = guard.guard.cell, guard.guard.field
-        if field is not None and _is_hidden_at(given, field):
-            # What stands there is compared with what calls have found out, and no marker is.
-            asked.add(id(guard.contract))
-        if cell is None:
-            if isinstance(guard, Room) and _hides_of_room(guard, given, keys):
-                asked.add(id(guard.contract))
-            continue
-        if _hides_of_cell(cell, given, keys):
+        if _hides_of_guard(guard, given, keys):
             asked.add(id(guard.contract))
     return asked
+
+
+def _hides_of_guard(guard: LiveGuard, given: Any, keys: Collection[str]) -> bool:
+    condition, cell, field = guard.guard.condition, guard.guard.cell, guard.guard.field
+    if condition is not None and _reads_hidden(condition.reads.args, given):
+        return True
+    if field is not None and _is_hidden_at(given, field):
+        # What stands there is compared with what calls have found out, and no marker is.
+        return True
+    if cell is not None:
+        return _hides_of_cell(cell, given, keys)
+    return isinstance(guard, Room) and _hides_of_room(guard, given, keys)
 
 
 def _hides_of_cell(cell: Cell, given: Any, keys: Collection[str]) -> bool:

@@ -103,18 +103,16 @@ class FollowedRules:
         return ("allowed" if allowed else "refused") + (f", breaks {broken}" if broken else "")
 
 
-def rules_of(
-    number: int, step: Mapping[str, Any], rules: Mapping[str, Mapping[str, Any]]
-) -> Mapping[str, Any]:
+def rules_of(says: Mapping[str, Any], rules: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """
     Find the rules that a step names among those of its log.
 
     Raises:
         RerunError: They are not there, or are not those that their hash is of.
     """
-    known = rules.get(step["rules"]) if isinstance(step["rules"], str) else None
+    known = rules.get(says["rules"]) if isinstance(says["rules"], str) else None
     if known is None:
-        raise RerunError(f"line {number}: the rules of the session are not in the log")
-    if forms_hash(known["contracts"]) != step["rules"]:
-        raise RerunError(f"line {number}: the rules of the session are not those that their hash is of")
+        raise RerunError("the rules of the session are not in the log")
+    if forms_hash(known["contracts"]) != says["rules"]:
+        raise RerunError("the rules of the session are not those that their hash is of")
     return known

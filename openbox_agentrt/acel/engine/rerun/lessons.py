@@ -45,29 +45,29 @@ class FollowedLessons:
         # Only calls of whose results something was learnt may be heard of again.
         self._learned: dict[int, PlannedCall] = {}
 
-    def of_end(self, call: PlannedCall, step: Mapping[str, Any], store: SessionStore) -> dict[str, Any]:
+    def of_end(self, call: PlannedCall, says: Mapping[str, Any], store: SessionStore) -> dict[str, Any]:
         """Give what the end of a call says was learnt from it, with None for what it does not say."""
-        self._unseen.hide_lesson(call, step, store.book)
+        self._unseen.hide_lesson(call, says, store.book)
         if call.plan.learns:
             self._learned[call.step] = call
-        learnt: dict[str, Any] = thawed(seen_in(step.get("learnt", {})))
-        if step.get("shown") or has_hidden(call.args if call.final is None else call.final):
+        learnt: dict[str, Any] = thawed(seen_in(says.get("learnt", {})))
+        if says.get("shown") or has_hidden(call.args if call.final is None else call.final):
             learns = learning_movers(call)
             learnt |= dict.fromkeys(name for name, source in learns.items() if source == "arguments")
         return learnt
 
-    def learn(self, number: int, step: Mapping[str, Any], store: FollowedStore) -> None:
+    def learn(self, says: Mapping[str, Any], store: FollowedStore) -> None:
         """
         Learn what was told later of a call.
 
         Raises:
             RerunError: It did not succeed.
         """
-        call = self._learned.get(step["step"])
+        call = self._learned.get(says["step"])
         if call is None:
-            raise RerunError(f"line {number}: something was learnt from a call that did not succeed")
-        learnt = step["learnt"]
-        if step.get("whole") and not has_hidden(learnt):
+            raise RerunError("something was learnt from a call that did not succeed")
+        learnt = says["learnt"]
+        if says.get("whole") and not has_hidden(learnt):
             # All that the end of the call did not show.
             self._unseen.show_lesson(call.step)
         elif has_hidden(learnt):

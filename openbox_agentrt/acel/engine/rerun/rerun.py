@@ -13,63 +13,63 @@ session brought along, where neither its log shows it nor that of whoever left i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...._plain.freezing import thawed
 from ...contracts.base import PersonsHalt
-from ...match.keys import About
-from ...memory.deferred import read_deferred
+from ...contracts.template import Template
 from ...memory.guard import Breach, blocked_by
 from ...memory.state import StateStore
-from ..fleet.fleet_answer import AnsweredPlan
 from ..plan.planned_call import PlannedCall
 from ..plan.rule_set import RuleSet
 from ..store.session_store import SessionStore
 from .comparison import Comparison
 from .fleet_decisions import FollowedFleet
-from .hidden_parts import has_hidden, is_as_seen
+from .hidden_parts import has_hidden
 from .journal_rules import SHUT, RerunError, rules_of
 from .lessons import FollowedLessons, FollowedStore
 from .moved_sessions import Moves
+from .recorded_step import RecordedStep, recorded_steps
 from .taken_over_memory import FollowedMemory
 from .unseen_memory import UnseenMemory
 
 
-class Rerun(Comparison):
+class Rerun:
     """
     Lead one session through its steps again.
 
     Attributes:
-        answers: What the store of the fleet answered, as far as it could be followed.
+        found: How the recorded decisions compare with what follows.
 
     Args:
         moves: What other sessions left, for this one to go on with.
     """
 
     def __init__(self, moves: Moves | None = None) -> None:
-        super().__init__()
+        self.found = Comparison()
+        self._rules = self.found.rules
         self._moves = moves or Moves()
-        self._fleet = FollowedFleet(self, self._rules)
+        self._fleet = FollowedFleet(self.found)
         self._unseen = UnseenMemory(self._rules)
-        self._memory = FollowedMemory(self, self._rules, self._unseen, self._moves)
-        self._store: FollowedStore | None = None
+        self._memory = FollowedMemory(self.found, self._unseen, self._moves)
+        self._lessons = FollowedLessons(self._unseen)
+        self._start: Mapping[str, Any] = {}
+        self._led: FollowedStore | None = None
         self._time: float | str = 0.0
         self._flying: dict[int, PlannedCall] = {}
-        self._lessons = FollowedLessons(self._unseen)
         # Calls that had been let through, and were refused before they ran.
         self._stopped: set[int] = set()
-        self._make: Callable[[], FollowedStore] = FollowedStore
-
-    @property
-    def answers(self) -> list[AnsweredPlan]:
-        """List what the store of the fleet answered."""
-        return self._fleet.answers
 
     @property
     def is_memory_hidden(self) -> bool:
         """True if the session went on with a memory that no log shows: how it stands is unknown."""
         return self._memory.is_hidden
+
+    @property
+    def flying(self) -> tuple[PlannedCall, ...]:
+        """List the calls that have begun and not ended."""
+        return tuple(self._flying.values())
 
     def follow(
         self, steps: Iterable[tuple[int, Mapping[str, Any]]], rules: Mapping[str, Mapping[str, Any]]
@@ -85,31 +85,23 @@ class Rerun(Comparison):
             True after each step; False while what it goes on with is still to come in the steps of another.
 
         Raises:
-            RerunError: A step cannot be followed.
+            RerunError: A step cannot be followed. It names the line.
         """
         known = list(steps)
-        late: dict[Any, Any] = {step.get("step"): step["args"] for _, step in known if "args" in step}
-        unseen: set[Any] = {step.get("step") for _, step in known if step.get("shown")}
-        number = 0
         # The beginning has no time of its own: that of the first step that has one is its.
-        times = (step["at"] for _, step in known if "at" in step)
+        times = (says["at"] for _, says in known if "at" in says)
         self._time = next((time for time in times if not isinstance(time, str)), self._time)
+        number = 0
         try:
-            for number, step in known:
-                if step["e"] == "start":
-                    self._begin(step, rules_of(number, step, rules))
-                elif step["e"] == "replace":
-                    self._replace(rules_of(number, step, rules))
-                elif self._store is None:
-                    raise RerunError(f"line {number}: the session has no beginning here")
-                else:
-                    while step["e"] == "restore" and self._moves.is_awaited(step):
-                        yield False
-                    self._take(number, step, late, unseen)
+            for step in recorded_steps(known):
+                number = step.number
+                while step.says["e"] == "restore" and self._moves.is_awaited(step.says):
+                    yield False
+                self._take(step, rules)
                 yield True
+        except RerunError as error:
+            raise RerunError(f"line {number}: {error}") from error
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, RerunError):
-                raise
             raise RerunError(f"line {number}: not a step ({type(error).__name__})") from error
 
     def store_at(self, moment: float) -> SessionStore | None:
@@ -120,7 +112,7 @@ class Rerun(Comparison):
         """
         if isinstance(self._time, str) or moment > self._time:
             self._time = moment
-        return self._store
+        return self._led
 
     def texts(self) -> dict[int, str]:
         """Give the contracts by their identity as they were written, which one built again is not always."""
@@ -128,235 +120,243 @@ class Rerun(Comparison):
         return {id(contract): text for contract, text in pairs if contract is not None}
 
     @property
-    def flying(self) -> tuple[PlannedCall, ...]:
-        """List the calls that have begun and not ended."""
-        return tuple(self._flying.values())
-
-    def _begin(self, step: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
-        self._rules.put(rules)
-        alone, scope = bool(step.get("alone")), step.get("default_scope")
-        self._fleet.watching = step.get("mode") == "shadow"
-        max_keys, halts = step["max_keys"], step["halts"]
-
-        def make(state: Mapping[str, Any] | None = None) -> FollowedStore:
-            known = RuleSet(self._rules.known(), alone=alone, default_scope=scope)
-            return FollowedStore(known, StateStore(state), self._clock, max_keys=max_keys, halts=halts)
-
-        self._make = make
-        self._store = make(thawed(step["state"]))
-        self._store.memory.state.resume(step.get("written", {}))
-        self._store.memory.digests.key = str(step["run"]).encode()
-
-    def _replace(self, rules: Mapping[str, Any]) -> None:
-        if self._store is None:
-            raise RerunError("the session has no beginning here")
-        like = self._store.book.rules
-        self._memory.replace()
-        self._unseen.replace(rules, like)
-        self._store.replace(RuleSet(self._rules.known(), alone=like.alone, default_scope=like.default_scope))
+    def _store(self) -> FollowedStore:
+        assert self._led is not None  # a session that has not begun takes no step
+        return self._led
 
     def _clock(self) -> float:
         if isinstance(self._time, str):
             raise RuntimeError(self._time)  # noqa: TRY004 - what the session's clock did
         return self._time
 
-    def _take(self, number: int, step: Mapping[str, Any], late: Mapping[int, Any], unseen: set[int]) -> None:
-        assert self._store is not None
-        self._time = step.get("at", self._time)
-        match step["e"]:
+    def _take(self, step: RecordedStep, rules: Mapping[str, Mapping[str, Any]]) -> None:
+        says = step.says
+        if self._led is None and says["e"] != "start":
+            raise RerunError("the session has no beginning here")
+        self._time = says.get("at", self._time)
+        match says["e"]:
+            case "start":
+                self._begin(says, rules_of(says, rules))
+            case "replace":
+                self._replace(rules_of(says, rules))
             case "reserve":
-                hidden = "args" not in step and step["step"] in unseen
-                self._reserve(number, step, late.get(step["step"]), hidden=hidden)
+                self._reserve(step)
             case "fleet":
-                known = len(self.differences)
-                self._fleet.answer(
-                    number, step, self._begun(number, step, "the fleet was asked about a call")
-                )
-                self._stop(step, known)
-            case "commit" | "fail" | "abort" | "lose" as end:
-                self._end(number, step, end)
-            case "learn":
-                self._lessons.learn(number, step, self._store)
+                call = self._begun(says, "the fleet was asked about a call")
+                self._note_stop(step, follows=self._fleet.answer(step, call))
             case "recheck":
-                self._recheck(number, step)
+                self._recheck(step)
+            case "commit" | "fail" | "abort" | "lose":
+                self._end(step)
+            case "learn":
+                self._lessons.learn(says, self._store)
             case "state":
-                self._store.memory.state.update(thawed(step["set"]))
+                self._store.memory.state.update(thawed(says["set"]))
             case "add":
-                self._memory.replace()
-                contract = self._rules.add(step["contract"], step["text"])
-                if contract is not None:
-                    self._store.add(contract)
+                self._add(says)
             case "skip":
                 self._store.step += 1
             case "restore":
-                self._memory.restore(number, step, self._store, self._make)
-                self._store.memory.state.load(thawed(step["state"]))
+                self._memory.restore(step, self._store, self._new_store)
+                self._store.memory.state.load(thawed(says["state"]))
             case "left":
-                self._memory.leave(step, self._store)
+                self._memory.leave(says, self._store)
             case "halt":
-                self._store.halt(PersonsHalt(step["why"]))
+                self._store.halt(PersonsHalt(says["why"]))
             case "lift":
                 self._store.lift()
             case "end_run":
-                unmet = self._store.end_run(step["of_run"])
-                self._compare(number, step, True, True, unmet, self._unseen.at_the_end())
+                self._compare_unmet(step, self._store.end_run(says["of_run"]))
             case "end":
-                unmet = self._store.end(shut=SHUT[step["shut"]] if "shut" in step else None)
-                self._compare(number, step, True, True, unmet, self._unseen.at_the_end())
+                shut = SHUT[says["shut"]] if "shut" in says else None
+                self._compare_unmet(step, self._store.end(shut=shut))
             case other:
-                raise RerunError(f"line {number}: unknown step {other!r:.40}")
+                raise RerunError(f"unknown step {other!r:.40}")
 
-    def _reserve(self, number: int, step: Mapping[str, Any], late: Any, *, hidden: bool) -> None:
-        assert self._store is not None
-        given = step.get("args", late)
-        store, allowed = self._store, bool(step["allowed"])
-        plan = store.book.plan(step["tool"])
-        plain = is_as_seen(given)
-        call = PlannedCall(plan.tool, given if plain else thawed(given or {}), plan)
-        call.deferred, call.early = read_deferred(thawed(step.get("deferred", []))), bool(step.get("early"))
-        call.special = bool(call.deferred or call.early)
-        if "subject" in step or "of_run" in step:
-            call.about = About(subject=thawed(step.get("subject", {})), run=step.get("of_run", ""))
-        keys = step.get("keys", {})
-        # What a key is that was folded, no marker in the arguments tells.
-        call.memo = dict(keys)
-        self._memory.resume(store, step["step"])
-        by_code = not allowed and (step.get("code") or any(map(self._is_word, step.get("broken", ()))))
-        shut = store.shut
-        breaches = store.reserve(call, force=bool(step.get("watched")), refuse=bool(by_code)) or []
-        if call.step != step["step"]:
-            raise RerunError(f"line {number}: step {call.step} of the session is missing")
-        unknown: set[int] = set()
-        if hidden or (not plain and (given is None or has_hidden(given))):
-            seen = None if hidden else given
-            unknown = self._unseen.hide(call, seen, keys)
-            self._fleet.hide(call, seen, keys)
-        self.count_watched(is_watched=call.watched, breaches=breaches)
-        unknown |= self._unseen.about(call)
-        self._compare(number, step, allowed, call.admitted, breaches, unknown)
-        if self._is_unknown(unknown) or (allowed and not call.admitted):
-            # What was let through has halted nothing, and what is unknown only if the log says so.
-            store.shut = shut
-        if call.admitted is not allowed:
-            call = self._follow_record(call, allowed)
-        if allowed:
-            self._flying[call.step] = call
-        else:
-            self._halt_as_recorded(step, breaches, refused=True)
+    # What the session is, and by which contracts.
 
-    def _halt_as_recorded(self, step: Mapping[str, Any], found: list[Breach], *, refused: bool) -> None:
-        """Let what the log says to be broken halt the session, also where that cannot be derived."""
-        assert self._store is not None
-        told = step.get("broken", ())
-        named = self._rules.known([name for name in told if isinstance(name, int)])
-        # A contract that is no more has no place; several may be called the same.
-        same = [breach for breach in found if self._rules.name(breach) in told]
-        self._store.halt_if_broken(
-            [*(Breach(contract=contract) for contract in named), *same], refused=refused
+    def _begin(self, says: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
+        self._rules.put(rules)
+        self._fleet.watching = says.get("mode") == "shadow"
+        self._start = says
+        self._led = store = self._new_store(thawed(says["state"]))
+        store.memory.state.resume(says.get("written", {}))
+        store.memory.digests.key = str(says["run"]).encode()
+
+    def _new_store(self, state: Mapping[str, Any] | None = None) -> FollowedStore:
+        start = self._start
+        return FollowedStore(
+            self._rule_set(),
+            StateStore(state),
+            self._clock,
+            max_keys=start["max_keys"],
+            halts=start["halts"],
         )
 
-    def _follow_record(self, call: PlannedCall, allowed: bool) -> PlannedCall:
-        assert self._store is not None
-        if not allowed:
-            self._store.abort(call, ran=False)
-            return call
-        self._store.step -= 1
-        again = PlannedCall(call.tool, call.args, call.plan)
-        again.deferred, again.early, again.special = call.deferred, call.early, call.special
-        again.about, again.memo = call.about, call.memo
-        self._store.reserve(again, force=True)
-        return again
+    def _rule_set(self) -> RuleSet:
+        start = self._start
+        alone, scope = bool(start.get("alone")), start.get("default_scope")
+        return RuleSet(self._rules.known(), alone=alone, default_scope=scope)
 
-    def _end(self, number: int, step: Mapping[str, Any], end: str) -> None:
-        assert self._store is not None
-        call = self._begun(number, step, "a call ended")
+    def _replace(self, rules: Mapping[str, Any]) -> None:
+        store = self._store
+        self._memory.replace()
+        self._unseen.replace(rules, store.book.rules)
+        store.replace(self._rule_set())
+
+    def _add(self, says: Mapping[str, Any]) -> None:
+        self._memory.replace()
+        contract = self._rules.add(says["contract"], says["text"])
+        if contract is not None:
+            self._store.add(contract)
+
+    # A call, from its beginning to its end.
+
+    def _reserve(self, step: RecordedStep) -> None:
+        store, says = self._store, step.says
+        call = step.asked_call(store.book.plan(says["tool"]))
+        self._memory.resume(store, says["step"])
+        shut = store.shut
+        force, refuse = bool(says.get("watched")), self._is_refused_by_word(step)
+        breaches = store.reserve(call, force=force, refuse=refuse) or []
+        if call.step != says["step"]:
+            raise RerunError(f"step {call.step} of the session is missing")
+        is_unknown = not step.shows_all() and self._hide(step, call)
+        is_unknown = is_unknown or self._is_unknown(call)
+        self.found.count_watched(call, breaches)
+        self._compare(step, breaches, allowed=call.admitted, is_unknown=is_unknown)
+        if is_unknown or (step.allowed and not call.admitted):
+            # What was let through has halted nothing, and what is unknown only if the log says so.
+            store.shut = shut
+        if step.allowed:
+            self._flying[call.step] = call if call.admitted else self._let_through(step, call)
+            return
+        if call.admitted:
+            store.abort(call, ran=False)
+        self._halt_as_recorded(step, breaches)
+
+    def _is_refused_by_word(self, step: RecordedStep) -> bool:
+        return not step.allowed and bool(step.says.get("code") or any(map(self._is_word, step.broken)))
+
+    def _let_through(self, step: RecordedStep, refused: PlannedCall) -> PlannedCall:
+        """Let a call through that would be refused, since that is the course that was recorded."""
+        call = step.asked_call(refused.plan)
+        self._store.step -= 1
+        self._store.reserve(call, force=True)
+        return call
+
+    def _recheck(self, step: RecordedStep) -> None:
+        store, call = self._store, self._begun(step.says, "a call was judged again")
+        shut = store.shut
+        breaches = store.recheck(call)
+        self.found.count_watched(call, breaches)
+        allowed, is_unknown = call.watched or not blocked_by(breaches), self._is_unknown(call)
+        follows = self._compare(step, breaches, allowed=allowed, is_unknown=is_unknown)
+        if is_unknown:
+            store.shut = shut
+            if not step.allowed:
+                self._halt_as_recorded(step, breaches)
+        self._note_stop(step, follows=follows)
+
+    def _end(self, step: RecordedStep) -> None:
+        store, says = self._store, step.says
+        call = self._begun(says, "a call ended")
         del self._flying[call.step]
+        is_abort = says["e"] == "abort"
         if call.step in self._stopped:
             self._stopped.discard(call.step)
-            if end != "abort":
-                self.differ(number, step, "ran", "refused before")
-        self._fleet.end(number, step, call)
-        unknown: set[int] = set()
-        if "final" in step:
-            call.final = thawed(step["final"])
-            if has_hidden(step["final"]):
-                unknown = self._unseen.hide(call, step["final"], step.get("keys", ()))
-        elif step.get("shown"):
-            unknown = self._unseen.hide(call, None, ())
-        if "measured" in step:
-            call.measured = thawed(step["measured"])
+            if not is_abort:
+                self.found.differ(step, "ran", "refused before")
+        self._fleet.end(step, call)
+        is_hidden = self._take_what_ran(says, call)
+        shut = store.shut
+        over = self._settle(step, call) or []
+        is_unknown = is_hidden or self._is_unknown(call)
+        if is_unknown and not is_abort:
+            store.shut = shut
+        if not is_abort and not call.watched:
+            self._halt_as_recorded(step, over, refused=False)
+        if call.question is None and (over or "broken" in says):
+            self._compare(step, over, is_unknown=is_unknown)
+
+    def _take_what_ran(self, says: Mapping[str, Any], call: PlannedCall) -> bool:
+        """Note what ran and was measured; True if it is hidden and that matters to a contract."""
+        is_hidden = False
+        if "final" in says:
+            call.final = thawed(says["final"])
+            if has_hidden(says["final"]):
+                is_hidden = self._unseen.hide(call, says["final"], says.get("keys", ()))
+        elif says.get("shown"):
+            is_hidden = self._unseen.hide(call, None, ())
+        if "measured" in says:
+            call.measured = thawed(says["measured"])
         call.special = call.special or call.final is not None or call.measured is not None
         ran = call.as_ran()
         if ran is not None:
-            ran.memo = dict(step.get("keys", {}))
-        shut = self._store.shut
-        over = self._settle(call, step, end)
-        unknown |= self._unseen.about(call)
-        if end != "abort" and self._is_unknown(unknown):
-            self._store.shut = shut
-        if end != "abort" and not call.watched:
-            self._halt_as_recorded(step, over or [], refused=False)
-        if call.question is None and (over or "broken" in step):
-            self._compare(number, step, True, True, over or [], unknown)
+            ran.memo = dict(says.get("keys", {}))
+        return is_hidden
 
-    def _settle(self, call: PlannedCall, step: Mapping[str, Any], end: str) -> list[Breach] | None:
-        assert self._store is not None
-        if end == "commit":
-            return self._store.commit(call, learnt=self._lessons.of_end(call, step, self._store))
-        if end == "lose":
-            return self._store.lose(call)
-        if end == "abort" and "broken" in step:
-            named = self._rules.known([name for name in step["broken"] if isinstance(name, int)])
-            self._store.take_back(call, [Breach(contract=contract) for contract in named])
-            return None
-        return self._store.abort(call, ran=end == "fail")
+    def _settle(self, step: RecordedStep, call: PlannedCall) -> list[Breach] | None:
+        store, says = self._store, step.says
+        match says["e"]:
+            case "commit":
+                return store.commit(call, learnt=self._lessons.of_end(call, says, store))
+            case "lose":
+                return store.lose(call)
+            case "abort" if "broken" in says:
+                store.take_back(call, [Breach(contract=contract) for contract in self._broken(step)])
+                return None
+        return store.abort(call, ran=says["e"] == "fail")
 
-    def _recheck(self, number: int, step: Mapping[str, Any]) -> None:
-        assert self._store is not None
-        call = self._begun(number, step, "a call was judged again")
-        shut = self._store.shut
-        breaches = self._store.recheck(call)
-        self.count_watched(is_watched=call.watched, breaches=breaches)
-        derived = call.watched or not blocked_by(breaches)
-        known = len(self.differences)
-        unknown = self._unseen.about(call)
-        self._compare(number, step, bool(step["allowed"]), derived, breaches, unknown)
-        if self._is_unknown(unknown):
-            self._store.shut = shut
-            if not step["allowed"]:
-                self._halt_as_recorded(step, breaches, refused=True)
-        self._stop(step, known)
+    def _begun(self, says: Mapping[str, Any], what: str) -> PlannedCall:
+        call = self._flying.get(says["step"])
+        if call is None:
+            raise RerunError(f"{what} that never began")
+        return call
 
-    def _stop(self, step: Mapping[str, Any], known: int) -> None:
-        """Take note of what was said of a call under way, if it follows: it runs if it was allowed last."""
-        if step["allowed"] or len(self.differences) > known:
-            self._stopped.discard(step["step"])
+    def _note_stop(self, step: RecordedStep, *, follows: bool) -> None:
+        """Note whether a call under way was refused, if that follows: it runs if it was allowed last."""
+        if follows and not step.allowed:
+            self._stopped.add(step.says["step"])
         else:
-            self._stopped.add(step["step"])
+            self._stopped.discard(step.says["step"])
+
+    def _halt_as_recorded(self, step: RecordedStep, found: Sequence[Breach], *, refused: bool = True) -> None:
+        """Let what the log says to be broken halt the session, also where that cannot be derived."""
+        # A contract that is no more has no place; several may be called the same.
+        same = [breach for breach in found if self._rules.name(breach) in step.broken]
+        named = [Breach(contract=contract) for contract in self._broken(step)]
+        self._store.halt_if_broken([*named, *same], refused=refused)
+
+    def _broken(self, step: RecordedStep) -> list[Template]:
+        """List the contracts that a step says to be broken, as far as they have a place."""
+        return self._rules.known([name for name in step.broken if isinstance(name, int)])
+
+    # What is compared, and what cannot be.
 
     def _compare(
-        self,
-        number: int,
-        step: Mapping[str, Any],
-        allowed: bool,
-        derived: bool,
-        breaches: list[Breach],
-        unknown: set[int],
-    ) -> None:
-        is_unknown = self._is_unknown(unknown)
-        self.compare(number, step, allowed, derived, breaches, is_word=self._is_word, is_unknown=is_unknown)
+        self, step: RecordedStep, breaches: Sequence[Breach], *, allowed: bool = True, is_unknown: bool
+    ) -> bool:
+        """Compare one decision, unless it rests on something unknown; False if another one follows."""
+        if is_unknown:
+            self.found.not_derivable += 1
+            return True
+        return self.found.compare(step, breaches, allowed=allowed, is_word=self._is_word)
 
-    def _is_unknown(self, unknown: set[int]) -> bool:
-        return bool(unknown) or self.is_memory_hidden
+    def _compare_unmet(self, step: RecordedStep, unmet: Sequence[Breach]) -> None:
+        is_unknown = self._unseen.is_about_end() or self.is_memory_hidden
+        self._compare(step, unmet, is_unknown=is_unknown)
 
-    def _begun(self, number: int, step: Mapping[str, Any], what: str) -> PlannedCall:
-        call = self._flying.get(step["step"])
-        if call is None:
-            raise RerunError(f"line {number}: {what} that never began")
-        return call
+    def _is_unknown(self, call: PlannedCall) -> bool:
+        return self._unseen.is_about(call) or self.is_memory_hidden
+
+    def _hide(self, step: RecordedStep, call: PlannedCall) -> bool:
+        """Note hidden arguments of a call; True if it matters to a contract what they are."""
+        seen, keys = None if step.is_hidden else step.args, step.says.get("keys", {})
+        self._fleet.hide(call, seen, keys)
+        return self._unseen.hide(call, seen, keys)
 
     def _is_word(self, name: int | str) -> bool:
         """Tell whether a recorded breach is taken at its word: that of code, or of an answer not recorded."""
-        assert self._store is not None
         is_elsewhere = self._rules.is_of_fleet(name) and not self._store.book.rules.alone
         return self._rules.is_code(name) or is_elsewhere

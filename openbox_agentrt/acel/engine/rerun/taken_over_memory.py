@@ -13,8 +13,9 @@ from ..snapshot.snapshot import cells_of, common_memory, remember
 from ..store.session_store import SessionStore
 from .comparison import Comparison
 from .hidden_parts import has_hidden
-from .journal_rules import FollowedRules, RerunError
+from .journal_rules import RerunError
 from .moved_sessions import LeftMemory, Moves
+from .recorded_step import RecordedStep
 from .unseen_memory import UnseenMemory
 
 
@@ -24,7 +25,6 @@ class FollowedMemory:
 
     Args:
         found: Takes note of what differs.
-        rules: The contracts.
         unseen: Knows what of the memory the steps do not show.
         moves: Knows what other sessions left.
 
@@ -32,7 +32,7 @@ class FollowedMemory:
         is_hidden: Whether the session went on with a memory that no log shows: how it stands is unknown.
     """
 
-    def __init__(self, found: Comparison, rules: FollowedRules, unseen: UnseenMemory, moves: Moves) -> None:
+    def __init__(self, found: Comparison, unseen: UnseenMemory, moves: Moves) -> None:
         self.is_hidden = False
         self._is_step_hidden = False
         # What others left that the contracts here do not count: it is kept for whoever does. And whether
@@ -40,7 +40,7 @@ class FollowedMemory:
         self._beside: dict[str, Any] = {}
         self._is_whole = True
         self._found = found
-        self._rules = rules
+        self._rules = found.rules
         self._unseen = unseen
         self._moves = moves
 
@@ -49,60 +49,51 @@ class FollowedMemory:
         if self._is_step_hidden:
             store.step, self._is_step_hidden = step - 1, False
 
-    def leave(self, step: Mapping[str, Any], store: SessionStore) -> None:
+    def leave(self, says: Mapping[str, Any], store: SessionStore) -> None:
         """Take note of what the session remembers, if another went on with it."""
-        if not self._moves.is_wanted(step["run"], step["mark"]):
+        run, mark = says["run"], says["mark"]
+        if not self._moves.is_wanted(run, mark):
             return
         is_known = not (self.is_hidden or self._unseen.is_any or None in self._rules.contracts)
         with store.lock:
             names = frozenset(cells_of(store))
         if not is_known:
-            self._moves.leave(step["run"], step["mark"], LeftMemory(None, names))
+            self._moves.leave(run, mark, LeftMemory(None, names))
             return
         beside = {name: cell for name, cell in self._beside.items() if name not in names}
         memory = _memory_of(store)
         memory["cells"] |= {name: cell for name, cell in beside.items() if cell is not None}
-        self._moves.leave(
-            step["run"], step["mark"], LeftMemory(memory, names | beside.keys(), self._is_whole)
-        )
+        self._moves.leave(run, mark, LeftMemory(memory, names | beside.keys(), self._is_whole))
 
     def replace(self) -> None:
         """Take note that other contracts count from here on. What is kept beside them is not known then."""
         self._beside, self._is_whole = {}, False
 
-    def restore(
-        self,
-        number: int,
-        step: Mapping[str, Any],
-        store: SessionStore,
-        make: Callable[[], SessionStore],
-    ) -> None:
+    def restore(self, step: RecordedStep, store: SessionStore, make: Callable[[], SessionStore]) -> None:
         """
         Go on with what the session remembered, and compare it with what it was left with.
 
         Args:
-            number: Position of the step.
             step: What the log says.
             store: The session.
             make: Makes a session of the same contracts that remembers nothing.
         """
-        shown = step["memory"]
+        shown = step.says["memory"]
         shown = None if shown is None or has_hidden(shown) else self._as_rebuilt(thawed(shown))
-        left = self._moves.left_for(step)
+        left = self._moves.left_for(step.says)
         if left is not None:
             self._found.moved += 1
-        elif self._moves.is_missed(step):
-            said = "a memory that it says another log left"
-            self._found.differ(number, step, said, "none that is left there")
-        elif "mark" not in step:
+        elif self._moves.is_missed(step.says):
+            self._found.differ(step, "a memory that it says another log left", "none that is left there")
+        elif "mark" not in step.says:
             self._found.restored += 1
         elif shown is None or shown["step"]:
             self._found.unproven += 1
         memory = shown if left is None or shown is not None else left.memory
         if left is not None and left.memory is not None and shown is not None:
             for name in _different(left.memory, shown, left.cells, make):
-                self._found.differ(number, step, f"remembers {name}", "not as it was left in another log")
-        self._go_on(number, memory, store)
+                self._found.differ(step, f"remembers {name}", "not as it was left in another log")
+        self._go_on(memory, store)
         self._beside = self._kept_beside(left, store)
         self._is_whole = left is not None and left.is_whole
         if left is not None and shown is None and memory is not None and not left.is_whole:
@@ -136,9 +127,9 @@ class FollowedMemory:
             "violated": [*map(renamed, memory["violated"])],
         }
 
-    def _go_on(self, number: int, memory: Mapping[str, Any] | None, store: SessionStore) -> None:
+    def _go_on(self, memory: Mapping[str, Any] | None, store: SessionStore) -> None:
         if memory is not None and None in self._rules.contracts:
-            raise RerunError(f"line {number}: contracts that are code cannot be told what they remembered")
+            raise RerunError("contracts that are code cannot be told what they remembered")
         self.is_hidden = self._is_step_hidden = memory is None
         with store.lock:
             store.forget()

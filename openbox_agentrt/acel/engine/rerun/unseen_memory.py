@@ -34,11 +34,11 @@ class UnseenMemory:
         # By the step of the call whose result or arguments the log does not show.
         self._of_calls: dict[int, set[int]] = {}
 
-    def hide(self, call: PlannedCall, given: Any, keys: Collection[str]) -> set[int]:
-        """Take note of hidden arguments of a call; gives the contracts to which it matters what they are."""
+    def hide(self, call: PlannedCall, given: Any, keys: Collection[str]) -> bool:
+        """Take note of hidden arguments of a call; True if it matters to a contract what they are."""
         hidden = self._rules.places_of(reading_hidden(call, given, keys))
         self._tainted |= hidden - {GONE}
-        return hidden
+        return bool(hidden)
 
     def hide_lesson(self, call: PlannedCall, step: Mapping[str, Any], book: PlanBook) -> None:
         """Take note of what contracts have learnt from a call and the log does not show."""
@@ -69,23 +69,19 @@ class UnseenMemory:
         """Take note that all is known again: the session went on with another memory."""
         self._tainted, self._of_calls = set(), {}
 
-    def about(self, call: PlannedCall) -> set[int]:
-        """Find the contracts with something unknown that have a part in the decision about a call."""
+    def is_about(self, call: PlannedCall) -> bool:
+        """Tell whether a contract with something unknown has a part in the decision about a call."""
         tainted = self._tainted.union(*self._of_calls.values())
         if not tainted:
-            return set()
+            return False
         about = {id(guard.contract) for guard in call.plan.guards}
         about |= {id(entry.contract) for entry, _ in call.plan.asked}
-        return tainted & self._rules.places_of(about)
+        return not tainted.isdisjoint(self._rules.places_of(about))
 
-    def at_the_end(self) -> set[int]:
-        """Find the contracts with something unknown that require something of the end."""
-        unknown = self._tainted.union(*self._of_calls.values())
-        return {
-            place
-            for place in unknown
-            if (contract := self._rules.contracts[place]) is not None and contract.at_end
-        }
+    def is_about_end(self) -> bool:
+        """Tell whether a contract with something unknown requires something of the end."""
+        tainted = self._tainted.union(*self._of_calls.values())
+        return any(contract.at_end for contract in self._rules.known(sorted(tainted)))
 
     def replace(self, rules: Mapping[str, Any], like: RuleSet) -> None:
         """Put other contracts in place; those with the same memory do not know it either."""

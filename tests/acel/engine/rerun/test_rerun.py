@@ -609,7 +609,7 @@ def test_what_hides_nothing_is_not_remembered(tmp_path: Path) -> None:
     steps = [(entry.number, entry.data) for entry in entries if entry.type == "step"]
     for _ in rerun.follow(steps, rules):
         pass
-    assert rerun.derived == 50
+    assert rerun.found.derived == 50
     assert rerun._unseen._of_calls == {}
 
 
