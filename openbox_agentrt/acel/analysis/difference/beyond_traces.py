@@ -18,7 +18,6 @@ _UNSHOWN: Mapping[str, str] = {
     "description": "is what people are told it is for, and decides nothing",
     "remedy": "is what whoever is refused is told, and decides nothing",
     "severity": "is how bad reports call a violation, and decides nothing",
-    "accept": "is what analyse does not report as long as it is meant, and decides nothing",
     "scope": "says whose calls count together, and a trace is of one run of one session",
     "forever": "says that a limit of the fleet is meant never to count anew, and a trace is of one session",
     "name": "says under what name the fleet counts, and a trace begins with nothing counted",

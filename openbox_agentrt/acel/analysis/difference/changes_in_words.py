@@ -46,17 +46,15 @@ class SaidContract:
     Attributes:
         contract: The contract.
         named: How reports name it.
-        accepted: The findings about it that are meant, each with the reason.
     """
 
     contract: TemporalContract
     named: Named
-    accepted: Mapping[str, str]
 
     def form(self) -> dict[str, Any]:
         """Give what it says by the names of options and arguments."""
         told = {"description": self.contract.description, "remedy": self.contract.remedy}
-        return {**form_of(self.contract), **told, "accept": dict(self.accepted) or None}
+        return {**form_of(self.contract), **told}
 
 
 def form_of(contract: TemporalContract) -> dict[str, Any]:

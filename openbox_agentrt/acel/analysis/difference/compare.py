@@ -161,8 +161,7 @@ def compare(
 
 def _said(rules: Rules, lines: Sequence[int | None]) -> list[SaidContract]:
     named = named_contracts(rules.contracts, lines)
-    accepted = [*rules.accepted, *[{}] * (len(rules.contracts) - len(rules.accepted))]
-    return [SaidContract(*of) for of in zip(rules.contracts, named, accepted, strict=True)]
+    return list(map(SaidContract, rules.contracts, named))
 
 
 def _side(rules: Rules) -> Side:
