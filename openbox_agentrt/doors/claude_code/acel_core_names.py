@@ -45,8 +45,8 @@ def pretooluse(
     Raises:
         HookFault: It cannot be judged.
     """
+    from openbox_agentrt.doors.claude_code.judgement import begin_call
     from openbox_agentrt.doors.claude_code.rules import load_hook_rules
-    from openbox_agentrt.doors.claude_code.session import begin_call
 
     event = _event(hook_input, "PreToolUse")
     with _log(state_dir, event) as log:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from openbox_agentrt.acel import Violation
     from openbox_agentrt.doors.claude_code.history import History
+    from openbox_agentrt.doors.claude_code.judgement import OnRulesChange, Ruling
     from openbox_agentrt.doors.claude_code.rules import HookRules
-    from openbox_agentrt.doors.claude_code.session import OnRulesChange, Ruling
 
     _Handle = Callable[[bytes, "HookSettings"], "HookAnswer"]
 
@@ -195,7 +195,7 @@ def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
 
 def _begin(log: SessionLog, event: HookEvent, settings: HookSettings) -> tuple[Ruling, str]:
     # Here, because the hook after a call needs no engine and each hook is a process that starts.
-    from openbox_agentrt.doors.claude_code.session import begin_call
+    from openbox_agentrt.doors.claude_code.judgement import begin_call
 
     rules = _rules(settings, log)
     ruling = begin_call(
@@ -248,7 +248,7 @@ def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
 
 
 def _end_session(event: HookEvent, settings: HookSettings, *, final: bool) -> tuple[list[Violation], str]:
-    from openbox_agentrt.doors.claude_code.session import unmet_obligations
+    from openbox_agentrt.doors.claude_code.judgement import unmet_obligations
 
     with _log(settings, event) as log:
         rules = _rules(settings, log)

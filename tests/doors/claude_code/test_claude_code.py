@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.rulesfile import read_rules
 from openbox_agentrt.doors.claude_code import history as hook_history
-from openbox_agentrt.doors.claude_code import session as hook_session
+from openbox_agentrt.doors.claude_code import judgement
 from openbox_agentrt.doors.claude_code.answers import (
     HookAnswer,
     HookSettings,
@@ -681,7 +681,7 @@ def test_a_call_under_way_leaves_its_window(hooks: Hooks, monkeypatch: pytest.Mo
 def test_a_call_that_never_ends_is_given_up(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while, and it stays counted."""
     monkeypatch.setattr(hook_history, "SNAPSHOT_AFTER", 8)
-    monkeypatch.setattr(hook_session, "LOST_AFTER", 40)
+    monkeypatch.setattr(judgement, "LOST_AFTER", 40)
     hooks.pre("Deploy")
     hooks.pre("Bash", command="pytest")
     for _ in range(40):
@@ -736,7 +736,7 @@ def test_many_processes_decide_as_one_session_would(
     under_way: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hook_history, "SNAPSHOT_AFTER", 3)
-        patch.setattr(hook_session, "LOST_AFTER", lost_after)
+        patch.setattr(judgement, "LOST_AFTER", lost_after)
         for kind, outcome, later, ends_another in actions:
             hooks.now += later
             if ends_another and under_way and lost_after == 512:
@@ -1146,7 +1146,7 @@ def test_calls_that_overlap_are_taken_up_after_a_snapshot(
         read.append(bool(options.get("whole")))
         return whole(*given, **options)
 
-    for module in (hook_history, hook_session):
+    for module in (hook_history, judgement):
         monkeypatch.setattr(module, "read_history", counted)
     for number in range(30):
         assert allowed(hooks.pre("Pay", to=f"c-{number % 3}"))

@@ -99,7 +99,7 @@ def test_an_error_that_is_no_fault_of_ours(tmp_path: Path, monkeypatch: pytest.M
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr("openbox_agentrt.doors.claude_code.session.begin_call", broken)
+    monkeypatch.setattr("openbox_agentrt.doors.claude_code.judgement.begin_call", broken)
     assert before_tool(event(hooks.session, tool_input={}), hooks.settings).code == 2
 
     (found,) = violations(hooks)
