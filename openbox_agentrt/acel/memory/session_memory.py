@@ -186,7 +186,7 @@ class SessionMemory:
 
                 return Settled(contract, guard, cell)
             case "kept_out":
-                from .secrets import KeptOut
+                from .kept_out import KeptOut
 
                 return KeptOut(contract, guard, cell)
             case "overdue":
@@ -269,7 +269,7 @@ class SessionMemory:
 
     def _source(self, cell: Cell, timeline: MonotoneClock | None) -> LiveCell:
         from ..match.provenance import reading_of
-        from .secrets import Secrets
+        from .kept_out import Secrets
         from .values import Values, Words
 
         kind = Secrets if cell.kind == "secrets" else Words if cell.kind == "words" else Values

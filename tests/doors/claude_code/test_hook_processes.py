@@ -307,7 +307,7 @@ SELDOM = (
     "acel.memory.condition",
     "acel.memory.facts",
     "acel.memory.periodic",
-    "acel.memory.secrets",
+    "acel.memory.kept_out",
     "acel.memory.tokens",
     "acel.memory.values",
     "acel.rulesfile",

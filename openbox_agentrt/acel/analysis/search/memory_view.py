@@ -21,10 +21,10 @@ from ...memory.distinct import Distinct
 from ...memory.facts import FactMemory
 from ...memory.flights import Flights
 from ...memory.fresh import Fresh, FreshByKey
+from ...memory.kept_out import Secrets
 from ...memory.keyed import Keyed
 from ...memory.order import Latest, StepMark
 from ...memory.owed import Pending
-from ...memory.secrets import Secrets
 from ...memory.session_memory import SessionMemory
 from ...memory.tally import Tally
 from ...memory.tokens import Token, Tokens

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..contracts.rules import Guard
+from ..match.kept_out_parts import Searched, searched_for
 from ..match.paths import MISSING, FieldError, FieldPath
-from ..match.secret_parts import Searched, searched_for
 from .call import JudgedCall
 from .guard import Breach, CellGuard
 from .values import LearningCell, elements
