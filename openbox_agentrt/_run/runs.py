@@ -108,7 +108,7 @@ class Runs:
         around = position if position is not None and not position.run.ended else None
         own = self._innermost(around)
         identity = (
-            parked.identity
+            parked.run.identity
             if parked is not None
             else RunIdentity.mint(
                 task_queue=options.task_queue,
@@ -122,7 +122,7 @@ class Runs:
             member = own.run.member
         else:
             # One that was nested in a run of another process goes on in the session of that.
-            member = identity if parked is None else replace(identity, session_id=parked.note.session)
+            member = identity if parked is None else replace(identity, session_id=parked.run.session_id)
         session, conversation = self._membership(member, None if own is None else own.run)
         run = RunState(
             identity=identity,

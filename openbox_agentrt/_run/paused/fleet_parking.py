@@ -19,9 +19,9 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -36,12 +36,20 @@ from ..close import close_run, let_go
 from ..redaction.carried_redactions import Carried, CarriedInput, carried_digest, carry
 from ..report_answers import apply_report_answer
 from ..told_input import Told, told_by
-from .parked_run import LeaseStore, ParkedNote, ParkedRun, post_never_made, read_note
+from .parked_run import (
+    LeaseStore,
+    ParkedLease,
+    ParkedNote,
+    ParkedRun,
+    WaitingActivity,
+    WaitingRun,
+    post_never_made,
+    read_note,
+    write_note,
+)
 
 if TYPE_CHECKING:
     from ..._wire.identity import RunIdentity
-    from ...acel.reservation import Reservation
-    from ...decision import Answer
     from ...fleet.answers import Lease
     from ..state import RunState
 
@@ -52,27 +60,6 @@ FOR_EVER: Final = 366 * 86_400.0
 
 GRACE: Final = 60.0
 """Seconds that a lease outlasts the wait: until then, its end says whether another process took it."""
-
-
-class _Waiting(Protocol):
-    """The part of an activity that waits which is kept."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def answer(self) -> Answer | None: ...
-
-    @property
-    def reservation(self) -> Reservation | None: ...
-
-    @property
-    def request(self) -> Any: ...
-
-    @property
-    def content(self) -> Any: ...
-
-    def is_redacted(self) -> bool: ...
 
 
 class Parking:
@@ -99,33 +86,36 @@ class Parking:
             run: The run, which stops for an approval.
             messages: What was said in it so far.
         """
-        waiting: list[tuple[str, _Waiting]] = [
-            (key, activity) for key, activities in run.paused.items() for activity in activities
-        ]
         run.parked, run.carried = {}, None
-        if any(activity.answer is None for _, activity in waiting):
-            return
-        hash_key = secrets.token_hex(16)
         try:
-            run.carried = _carried(run, messages, waiting, hash_key)
-            about = {
-                "conversation": _conversation(run.agent_name, run.session_id, messages),
-                "session": run.member.session_id,
-                "nested": tuple(_nested_leases(run)),
-                "key": "" if run.carried is None else hash_key,
-                "carried": carried_digest(run.carried),
-            }
-            for key, activity in waiting:
-                lease = await self._park(run, key, activity, about)
-                if lease is None:
-                    await self.retake(run)
-                    break
-                run.parked[activity.id] = lease
-            else:
+            if await self._park_all(run, messages):
                 return
+            await self.retake(run)
         except (FleetError, ValueError) as error:
             log.warning("a run that waits for a person can be resumed in this process only: %s", error)
         run.parked, run.carried = {}, None
+
+    async def _park_all(self, run: RunState, messages: Sequence[Any]) -> bool:
+        """Park the calls that wait, one after the other. Returns whether all of them are."""
+        waiting: list[tuple[str, WaitingActivity]] = [
+            (key, activity) for key, activities in run.paused.items() for activity in activities
+        ]
+        hash_key = secrets.token_hex(16)
+        run.carried = _carried(run, messages, waiting, hash_key)
+        told = WaitingRun(
+            identity=run.identity,
+            conversation=_conversation(run.agent_name, run.session_id, messages),
+            session_id=run.member.session_id,
+            nested=tuple(_nested_leases(run)),
+            hash_key="" if run.carried is None else hash_key,
+            carried=carried_digest(run.carried),
+        )
+        for key, activity in waiting:
+            lease = await self._park(told, key, activity)
+            if lease is None:
+                return False
+            run.parked[activity.id] = lease
+        return True
 
     async def retake(self, run: RunState) -> bool:
         """
@@ -178,25 +168,20 @@ class Parking:
         Raises:
             FleetUnavailableError: The store does not answer.
         """
-        conversation, digest = _conversation(agent_name, session_id, messages), carried_digest(carried)
-        calls: list[tuple[ParkedNote, Lease]] = []
+        asked = _conversation(agent_name, session_id, messages), carried_digest(carried)
+        calls: list[ParkedLease] = []
         try:
             for name in leases:
                 call = await self._adopt(name)
                 if call is not None:
                     calls.append(call)
-                if (
-                    call is None
-                    or (call[0].conversation, call[0].carried) != (conversation, digest)
-                    or call[0].run != calls[0][0].run
-                    or (inside and call[0].run.parent_workflow_id is None)
-                ):
-                    for back, held in calls:
-                        await self._park_again(held, back)
+                if call is None or not _goes_on(call.note.run, calls[0].note.run, asked, inside=inside):
+                    for note, lease in calls:
+                        await self._park_lease(lease, note)
                     return None
         except BaseException:
             # The store went away in the middle, or nobody waits any more: what was taken is given back.
-            self._give_back([lease for _, lease in calls])
+            self._give_back([call.lease for call in calls])
             raise
         if not calls:
             return None
@@ -249,9 +234,9 @@ class Parking:
                     continue  # it went on somewhere, or has ended
                 note, lease = call
                 self._give_back([lease])
-                ended[note.run.run_id] = note.run
-                post_never_made(run, note.run, note.activity_id, note.event)
-                await self._end_nested(run, note.nested)
+                ended[note.run.identity.run_id] = note.run.identity
+                post_never_made(run, note.run.identity, note.activity_id, note.event)
+                await self._end_nested(run, note.run.nested)
         except FleetError as error:
             log.warning("a nested run that waits is left to its deadline: %s", error)
         if run.services.options.send_run_end_event:
@@ -260,7 +245,7 @@ class Parking:
                 # A HALT in the answer stops the runs around it, as where it ends in its own process.
                 run.reports.post(end, heed=partial(apply_report_answer, run, event=RUN_ENDED))
 
-    async def _adopt(self, name: str) -> tuple[ParkedNote, Lease] | None:
+    async def _adopt(self, name: str) -> ParkedLease | None:
         """Take over a lease that a call of a run was parked with; None if there is none to be taken."""
         lease = await self._store.aadopt(name)
         if lease is None:
@@ -270,43 +255,28 @@ class Parking:
             # Whoever wrote that, such as another version of this program, may still go on with it.
             await self._store.apark(lease, self._seconds, note=lease.note)
             return None
-        return note, lease
+        return ParkedLease(note, lease)
 
-    async def _park(
-        self, run: RunState, key: str, activity: _Waiting, about: Mapping[str, Any]
-    ) -> Lease | None:
+    async def _park(self, run: WaitingRun, key: str, activity: WaitingActivity) -> Lease | None:
         reservation, answer = activity.reservation, activity.answer
-        assert answer is not None
+        if answer is None:
+            return None
         lease = None if reservation is None else reservation.lease
         if lease is None:
             # No contract of the fleet is about it: the lease holds nothing, and is there to be taken once.
             lease = (await self._store.areserve(FleetPlan(cells=()))).lease
         if lease is None or lease.local:
             return None
-        note = ParkedNote(
-            run=run.identity,
-            activity_id=activity.id,
-            event=activity.request.event,
-            call=call_digest(key),
-            until=time.time() + self._seconds,
-            reason=answer.reason,
-            policy_id=answer.policy_id,
-            risk_score=answer.risk_score,
-            trust_tier=answer.trust_tier,
-            constraints=answer.constraints,
-            approval_id=answer.approval_id,
-            approval_expires_at=answer.approval_expires_at,
-            **about,
-        )
-        return lease if await self._park_again(lease, note) else None
+        until = time.time() + self._seconds
+        note = ParkedNote.of(run, activity, answer, call=call_digest(key), until=until)
+        return lease if await self._park_lease(lease, note) else None
 
     def _give_back(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
             self._store.finish(lease, "undo")
 
-    async def _park_again(self, lease: Lease, note: ParkedNote) -> bool:
-        text = msgspec.json.encode(note).decode()
-        return await self._store.apark(lease, max(0.0, note.until - time.time()), note=text)
+    async def _park_lease(self, lease: Lease, note: ParkedNote) -> bool:
+        return await self._store.apark(lease, max(0.0, note.until - time.time()), note=write_note(note))
 
 
 def call_digest(key: str) -> str:
@@ -319,8 +289,15 @@ def _conversation(agent_name: str | None, session_id: str | None, messages: Sequ
     return hashlib.sha256(said).hexdigest()
 
 
+def _goes_on(run: WaitingRun, first: WaitingRun, asked: tuple[str, str | None], *, inside: bool) -> bool:
+    """Tell whether a parked call is one of the run that is asked for, as the first of its calls is."""
+    if inside and run.identity.parent_workflow_id is None:
+        return False
+    return (run.conversation, run.carried) == asked and run.identity == first.identity
+
+
 def _carried(
-    run: RunState, messages: Sequence[Any], waiting: Sequence[tuple[str, _Waiting]], hash_key: str
+    run: RunState, messages: Sequence[Any], waiting: Sequence[tuple[str, WaitingActivity]], hash_key: str
 ) -> Carried | None:
     """Write down what the checkpoint has to say of redactions; None where nothing was redacted."""
     if run.redactions.is_empty and not any(activity.is_redacted() for _, activity in waiting):
@@ -334,7 +311,7 @@ def _carried(
     return carry(run.redactions, messages, inputs, hash_key)
 
 
-def _judged(key: str, activity: _Waiting) -> Told | None:
+def _judged(key: str, activity: WaitingActivity) -> Told | None:
     """Tell what contracts have judged; None where that is what the model asks for, which `key` holds."""
     asked = json.loads(key)[2]
     if asked == same_text(activity.request.arguments):

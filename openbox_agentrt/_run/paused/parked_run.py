@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -20,6 +20,7 @@ from ..redaction.carried_redactions import Carried, CarriedInput, input_of, rele
 from ..report_answers import apply_report_answer
 
 if TYPE_CHECKING:
+    from ...acel.reservation import Reservation
     from ...errors import GovernanceError
     from ...fleet.answers import Finished, How, Lease, Reserved
     from ..state import RunState
@@ -41,6 +42,48 @@ class LeaseStore(Protocol):
     def finish(self, lease: Lease, how: How, /) -> Future[Finished]: ...
 
 
+class WaitingActivity(Protocol):
+    """Show the part of an activity that waits which is kept."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def answer(self) -> Answer | None: ...
+
+    @property
+    def reservation(self) -> Reservation | None: ...
+
+    @property
+    def request(self) -> Any: ...
+
+    @property
+    def content(self) -> Any: ...
+
+    def is_redacted(self) -> bool: ...
+
+
+class WaitingRun(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Say which run waits, and what has to be there for it to go on.
+
+    Attributes:
+        identity: The run.
+        conversation: A hash of whose conversation it is in.
+        session_id: The session that it has to do with: its own, or that of the runs around it.
+        nested: The leases of runs nested in it that wait as well.
+        hash_key: The key of the hashes in what the checkpoint carries; empty where nothing was redacted.
+        carried: A hash of all that it carries.
+    """
+
+    identity: RunIdentity
+    conversation: str
+    session_id: str | None = None
+    nested: tuple[str, ...] = ()
+    hash_key: str = ""
+    carried: str | None = None
+
+
 class ParkedNote(msgspec.Struct, frozen=True, kw_only=True):
     """
     Say what a parked lease is about.
@@ -50,24 +93,14 @@ class ParkedNote(msgspec.Struct, frozen=True, kw_only=True):
         activity_id: The row of the call at Core.
         event: The tool that it calls.
         call: A hash of the call as the model asks for it.
-        conversation: A hash of whose conversation it is in.
         until: The time of day when the wait is over.
-        session: The session that the run has to do with: its own, or that of the runs around it.
-        nested: The leases of runs nested in it that wait as well.
-        key: The key of the hashes in what the checkpoint carries; empty where nothing was redacted.
-        carried: A hash of all that it carries.
     """
 
-    run: RunIdentity
+    run: WaitingRun
     activity_id: str
     event: str
     call: str
-    conversation: str
     until: float
-    session: str | None = None
-    nested: tuple[str, ...] = ()
-    key: str = ""
-    carried: str | None = None
     reason: str | None = None
     policy_id: str | None = None
     risk_score: float | None = None
@@ -75,6 +108,26 @@ class ParkedNote(msgspec.Struct, frozen=True, kw_only=True):
     constraints: tuple[str, ...] = ()
     approval_id: str | None = None
     approval_expires_at: datetime | None = None
+
+    @classmethod
+    def of(
+        cls, run: WaitingRun, activity: WaitingActivity, answer: Answer, *, call: str, until: float
+    ) -> Self:
+        """Write down a call that waits because of `answer`."""
+        return cls(
+            run=run,
+            activity_id=activity.id,
+            event=activity.request.event,
+            call=call,
+            until=until,
+            reason=answer.reason,
+            policy_id=answer.policy_id,
+            risk_score=answer.risk_score,
+            trust_tier=answer.trust_tier,
+            constraints=answer.constraints,
+            approval_id=answer.approval_id,
+            approval_expires_at=answer.approval_expires_at,
+        )
 
     @property
     def answer(self) -> Answer:
@@ -92,6 +145,13 @@ class ParkedNote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NOTES = msgspec.json.Decoder(ParkedNote)
+
+
+class ParkedLease(NamedTuple):
+    """A lease of a call that waits, taken over by this process, and what it is about."""
+
+    note: ParkedNote
+    lease: Lease
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -148,19 +208,14 @@ class ParkedRun:
     """
 
     store: LeaseStore
-    calls: tuple[tuple[ParkedNote, Lease], ...]
+    calls: tuple[ParkedLease, ...]
     messages: Sequence[Any] = ()
     carried: Carried | None = None
 
     @property
-    def note(self) -> ParkedNote:
-        """Give what was said of the run with the first of its calls."""
-        return self.calls[0][0]
-
-    @property
-    def identity(self) -> RunIdentity:
-        """Say who the run is."""
-        return self.note.run
+    def run(self) -> WaitingRun:
+        """Say which run it is; all of its calls do."""
+        return self.calls[0].note.run
 
     def give_back(self) -> None:
         """Give up what was taken over: no run goes on with it. Does not wait."""
@@ -175,9 +230,9 @@ class ParkedRun:
             GovernanceUnavailableError: More was redacted in its conversation than is kept.
         """
         if self.carried is not None:
-            relearn(run.redactions, self.messages, self.carried, self.note.key)
+            relearn(run.redactions, self.messages, self.carried, self.run.hash_key)
         run.resumed = True
-        run.nested_leases = self.note.nested
+        run.nested_leases = self.run.nested
         for note, lease in self.calls:
             call = ParkedCall(
                 activity_id=note.activity_id,
@@ -204,6 +259,11 @@ def post_never_made(run: RunState, whose: RunIdentity, activity_id: str, event: 
     """
     end = activity_completed(whose, activity_id, event, status="failed", error=_UNUSED)
     run.reports.post(end, heed=partial(apply_report_answer, run, event=event, activity_id=activity_id))
+
+
+def write_note(note: ParkedNote) -> str:
+    """Write what a lease is parked with."""
+    return msgspec.json.encode(note).decode()
 
 
 def read_note(text: str) -> ParkedNote | None:
