@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from .._run.judged_content import Look
+from .._run.judged_content import PrefixMatch
 from .._wire.model_input import Element, message_elements
 from ..decision import Verdict
 from ..errors import GovernanceBlockedError, GovernanceUnavailableError
@@ -35,7 +35,7 @@ class Prescreen(Activity):
         sent: Its messages, as they are now.
     """
 
-    def __init__(self, run: RunState, request: DecisionRequest, sent: Look) -> None:
+    def __init__(self, run: RunState, request: DecisionRequest, sent: PrefixMatch) -> None:
         super().__init__(run, request)
         self.sent = sent
 
@@ -67,7 +67,7 @@ async def screen_prompt(
     prompt.begin()
     await prompt.complete(None, shown=_shown(run, prompt.content))
     if run.services.options.send_llm_start_event:
-        sent = run.judged.look(messages)
+        sent = run.judged.match(messages)
         others = _unjudged(run, run.redactions.messages(messages), prompt.content)
         request = model_request(
             run,
@@ -79,7 +79,7 @@ async def screen_prompt(
         )
         prescreen = Prescreen(run, request, sent)
         await decide(prescreen)
-        if sent.is_same():
+        if sent.is_unchanged():
             # What has changed is judged with the call itself: see `take_prescreen`.
             _note(prescreen)
         # Core has redacted it only now, and the model names what it was shown.
@@ -100,15 +100,15 @@ async def judge_input(
     Raises:
         GovernanceError: The model may not be called.
     """
-    request, looks = _question(run, messages, model, max_output_tokens)
+    request, matches = _question(run, messages, model, max_output_tokens)
     activity = Activity(run, request)
     await decide(activity)
-    if not all(map(Look.is_same, looks)):
+    if not all(map(PrefixMatch.is_unchanged, matches)):
         # Somebody has changed them since the call before this one, or while they were judged.
         run.judged.rest()
-        request, looks = _question(run, messages, model, max_output_tokens)
+        request, matches = _question(run, messages, model, max_output_tokens)
         await decide_again(activity, request)
-        if not all(map(Look.is_same, looks)):
+        if not all(map(PrefixMatch.is_unchanged, matches)):
             await refuse_changing(activity)
     _note(activity)
     return activity
@@ -116,15 +116,15 @@ async def judge_input(
 
 def _question(
     run: RunState, messages: Sequence[Any], model: str | None, max_output_tokens: int | None
-) -> tuple[DecisionRequest, tuple[Look, ...]]:
-    """Ask for what messages add to what is known of them, and remember what they are taken to say."""
-    looks: tuple[Look, ...] = (run.judged.glance(messages),)
+) -> tuple[DecisionRequest, tuple[PrefixMatch, ...]]:
+    """Ask for what messages add to what is known of them. The matches tell later whether they changed."""
+    matches: tuple[PrefixMatch, ...] = (run.judged.match_by_identity(messages),)
     clean = run.redactions.messages(messages)
     if clean is not messages:
-        looks = (run.judged.glance(clean), *looks)
-    prompt = run.judged.last_user_text(clean, looks[0])
-    others = run.judged.unjudged(clean, besides=[{"role": "user", "prompt": prompt}], look=looks[0])
-    return model_request(run, prompt, others, model=model, max_output_tokens=max_output_tokens), looks
+        matches = (run.judged.match_by_identity(clean), *matches)
+    prompt = run.judged.last_user_text(clean, matches[0])
+    others = run.judged.unjudged(clean, besides=[{"role": "user", "prompt": prompt}], match=matches[0])
+    return model_request(run, prompt, others, model=model, max_output_tokens=max_output_tokens), matches
 
 
 async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | None:
@@ -140,12 +140,16 @@ async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | N
         return None
     if run.refusal(LLM_ACTIVITY) is not None:
         return None
-    if last_user_text(messages) != run.prompt or not prescreen.sent.is_same() or _adds(messages, prescreen):
+    if (
+        last_user_text(messages) != run.prompt
+        or not prescreen.sent.is_unchanged()
+        or _adds(messages, prescreen)
+    ):
         prescreen.release()
         return None
     prescreen.move("take")
     if prescreen.take_released():
-        sent = run.judged.look(messages)
+        sent = run.judged.match(messages)
         try:
             await reserve(prescreen, started=True)
         except BaseException as error:
@@ -153,7 +157,7 @@ async def take_prescreen(run: RunState, messages: Sequence[Any]) -> Activity | N
             prescreen.tell_enclosing(error)
             await prescreen.fail(error)
             raise
-        if not sent.is_same():
+        if not sent.is_unchanged():
             await refuse_changing(prescreen)
     return prescreen
 

@@ -30,27 +30,30 @@ _ROLE: Final = attrgetter("role")
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=same_text, order="deterministic")
 
 
-class Look(msgspec.Struct, frozen=True, eq=False):
+class PrefixMatch(msgspec.Struct, frozen=True, eq=False):
     """
-    Remember what messages said when they were looked at. A struct, because every model call makes one.
+    Say how far messages begin with those of the call before. A struct, because every model call makes one.
+
+    What somebody may change in them is kept with its serialized form, so that a change is found later.
 
     Attributes:
-        known: How many of the first are known not to be new.
-        before: What somebody may change in those, and maybe in some that have become known since.
-        before_said: What it said when they became known.
-        new: What somebody may change in the others.
-        new_said: What that said.
+        length: How many of the first messages are those of the call before, which hold nothing new.
+        old_parts: What may be changed in these, and maybe in some that have come after them since.
+        old_serialized: Its form when they were judged.
+        new_parts: What may be changed in the other messages.
+        new_serialized: Its form now.
     """
 
-    known: int
-    before: list[Any]
-    before_said: bytes
-    new: tuple[Any, ...]
-    new_said: bytes
+    length: int
+    old_parts: list[Any]
+    old_serialized: bytes
+    new_parts: tuple[Any, ...]
+    new_serialized: bytes
 
-    def is_same(self) -> bool:
-        """Tell whether they say that now."""
-        return saying(self.before).startswith(self.before_said) and saying(self.new) == self.new_said
+    def is_unchanged(self) -> bool:
+        """Tell whether the messages still are what was judged, and what was matched."""
+        is_old_same = saying(self.old_parts).startswith(self.old_serialized)
+        return is_old_same and saying(self.new_parts) == self.new_serialized
 
 
 class JudgedContent:
@@ -58,21 +61,21 @@ class JudgedContent:
     Remember contents by their hash. What is forgotten, because there is too much, is judged again.
 
     Agent-RT hands over the same message objects with every call, mostly those of the call before and more, so
-    those that are known are not taken apart again. Where somebody may have changed what is in them, what they
-    say is compared.
+    this prefix is not taken apart again. Where somebody may have changed what is in it, the serialized forms
+    are compared.
     """
 
-    __slots__ = ("_asked", "_changeable", "_digests", "_messages", "_prefix", "_prompt", "_said")
+    __slots__ = ("_digests", "_last_user_text", "_messages", "_parts", "_prefix", "_prompt", "_serialized")
 
     def __init__(self) -> None:
         self._digests: OrderedDict[bytes, None] = OrderedDict()
         self._messages: OrderedDict[int, tuple[Any, bytes]] = OrderedDict()
-        # Both only grow, or are replaced: to copy them with each call would touch all that is in them.
+        # Both of the prefix only grow, or are replaced: to copy them with each call would touch all in them.
         self._prefix: list[Any] = []
-        self._changeable: list[Any] = []
-        self._said = b""
-        self._prompt = ""
-        self._asked: str | None = None
+        self._parts: list[Any] = []
+        self._serialized = b""
+        self._last_user_text = ""
+        self._prompt: str | None = None
 
     def remember(self, elements: Iterable[Element]) -> None:
         """Note that Core has been shown `elements`."""
@@ -87,87 +90,78 @@ class JudgedContent:
 
     def remember_prompt(self, prompt: str) -> None:
         """Note that Core has judged a prompt."""
-        if prompt != self._asked:
+        if prompt != self._prompt:
             self.remember([{"role": "user", "prompt": prompt}])
-            self._asked = prompt
+            self._prompt = prompt
 
-    def look(self, messages: Sequence[Any]) -> Look:
-        """Say how many of the first messages are known, and what they all say now."""
-        look = self.glance(messages)
-        return look if look.is_same() else self._look_at_all(messages)
+    def match(self, messages: Sequence[Any]) -> PrefixMatch:
+        """Find how far messages begin with those of the call before, if these have not changed since."""
+        match = self.match_by_identity(messages)
+        return match if match.is_unchanged() else _no_match(messages)
 
-    def glance(self, messages: Sequence[Any]) -> Look:
-        """Look at what is new, and take it that what is known says what it said: see `Look.is_same`."""
+    def match_by_identity(self, messages: Sequence[Any]) -> PrefixMatch:
+        """Find how far they begin with the same objects; whether they changed, `is_unchanged` tells later."""
         prefix = self._prefix
         if len(messages) < len(prefix) or not all(map(is_, prefix, messages)):
-            return self._look_at_all(messages)
+            return _no_match(messages)
         new = _changeable_in(messages[len(prefix) :])
-        return Look(len(prefix), self._changeable, self._said, new, saying(new))
+        return PrefixMatch(len(prefix), self._parts, self._serialized, new, saying(new))
 
-    @staticmethod
-    def _look_at_all(messages: Sequence[Any]) -> Look:
-        new = _changeable_in(messages)
-        return Look(0, [], b"", new, saying(new))
-
-    def last_user_text(self, messages: Sequence[Any], look: Look | None = None) -> str:
+    def last_user_text(self, messages: Sequence[Any], match: PrefixMatch | None = None) -> str:
         """Give the text of the last user message, and read only what is new for it."""
-        known = (look or self.look(messages)).known
-        for message in reversed(messages[known:]):
+        length = (match or self.match(messages)).length
+        for message in reversed(messages[length:]):
             if message.role == "user":
                 return last_user_text((message,))
-        return self._prompt if known else ""
+        return self._last_user_text if length else ""
 
     def unjudged(
-        self, messages: Sequence[Any], *, besides: Iterable[Element] = (), look: Look | None = None
+        self, messages: Sequence[Any], *, besides: Iterable[Element] = (), match: PrefixMatch | None = None
     ) -> list[Element]:
         """
         List what in `messages` Core has not been shown, once each, oldest first.
 
         Args:
             besides: Contents that count as shown in this question.
-            look: What `look` gave for the messages just now.
+            match: What `match` or `match_by_identity` gave for the messages just now.
         """
-        look = look or self.look(messages)
-        rest = messages[look.known :]
+        match = match or self.match(messages)
+        rest = messages[match.length :]
         found: dict[bytes, Element] = {}
-        shown: set[bytes] | None = None
-        held = len(rest)
+        judged = len(rest)  # how many of the rest, from its beginning, hold nothing new
         for place, message in enumerate(rest):
-            if not look.known and self._is_known(message):
+            if not match.length and self._is_known(message):
                 continue
-            new = self._new_in(message)
-            if not new:
-                if not look.known:
-                    # They do not begin as the last ones did, as where old ones are left out each time.
-                    self._know(message)
-                continue
-            held = min(held, place)
-            if shown is None:
-                shown = {_digest(each) for each in besides}
-            for digest, element in new.items():
-                if digest not in shown:
-                    found.setdefault(digest, element)
-        self._lengthen(look, tuple(rest[:held]), whole=held == len(rest))
+            if new := self._new_in(message):
+                found |= new
+                judged = min(judged, place)
+            elif not match.length:
+                # They do not begin as the last ones did, as where old ones are left out each time.
+                self._know(message)
+        self._extend_prefix(match, tuple(rest[:judged]), is_all=judged == len(rest))
+        if found:
+            for element in besides:
+                found.pop(_digest(element), None)
         return list(found.values())
 
     def rest(self) -> None:
-        """Let go of the messages; what they said stays known."""
+        """Let go of the messages; their contents stay known."""
         self._messages.clear()
-        self._prefix, self._changeable, self._said = [], [], b""
+        self._prefix, self._parts, self._serialized = [], [], b""
 
-    def _lengthen(self, look: Look, held: tuple[Any, ...], *, whole: bool) -> None:
-        """Have `held`, all that was looked at or the first of it, follow those that are not new."""
-        if not look.known or "user" in map(_ROLE, held):
-            self._prompt = last_user_text(held)
-        if not look.known:
-            self._prefix, self._changeable, self._said = [], [], b""
-        new = look.new if whole else _changeable_in(held)
-        self._prefix += held
-        self._changeable += new
-        self._said += look.new_said if whole else saying(new)
+    def _extend_prefix(self, match: PrefixMatch, judged: tuple[Any, ...], *, is_all: bool) -> None:
+        """Have `judged`, all that follows the match or the first of it, follow in the prefix as well."""
+        if not match.length or "user" in map(_ROLE, judged):
+            self._last_user_text = last_user_text(judged)
+        if not match.length:
+            self._prefix, self._parts, self._serialized = [], [], b""
+        parts = match.new_parts if is_all else _changeable_in(judged)
+        self._prefix += judged
+        self._parts += parts
+        self._serialized += match.new_serialized if is_all else saying(parts)
 
     def _new_in(self, message: Any) -> dict[bytes, Element]:
-        """Give what a message says that Core has not been shown, by its hash."""
+        """Give the contents of a message that Core has not been shown, by their hash."""
         new: dict[bytes, Element] = {}
         for element in message_elements((message,)):
             digest = _digest(element)
@@ -177,22 +171,27 @@ class JudgedContent:
 
     def _is_known(self, message: Any) -> bool:
         known = self._messages.get(id(message))
-        return known is not None and known[0] is message and known[1] == _said_by(message)
+        return known is not None and known[0] is message and known[1] == _digest_of_changeable(message)
 
     def _know(self, message: Any) -> None:
         # A strong reference to the message keeps its id from being used again.
-        self._messages[id(message)] = (message, _said_by(message))
+        self._messages[id(message)] = (message, _digest_of_changeable(message))
         while len(self._messages) > MAX_MESSAGES:
             self._messages.popitem(last=False)
+
+
+def _no_match(messages: Sequence[Any]) -> PrefixMatch:
+    new = _changeable_in(messages)
+    return PrefixMatch(0, [], b"", new, saying(new))
 
 
 def _changeable_in(messages: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(chain.from_iterable(map(changeable_in, messages)))
 
 
-def _said_by(message: Any) -> bytes:
-    data = changeable_in(message)
-    return _short(saying(data)) if data else b""
+def _digest_of_changeable(message: Any) -> bytes:
+    parts = changeable_in(message)
+    return _short(saying(parts)) if parts else b""
 
 
 def _digest(element: Element) -> bytes:
