@@ -1,1 +1,1 @@
-"""Files that one process writes while others look on."""
+"""Write files in one step while others look on, and lock them across processes."""

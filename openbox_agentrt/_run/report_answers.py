@@ -1,4 +1,4 @@
-"""What Core says to a report."""
+"""Heed what Core says to a report: a HALT in it is a decision on record, and stops what would start next."""
 
 from __future__ import annotations
 

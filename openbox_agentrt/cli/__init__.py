@@ -2,8 +2,8 @@
 The command line: ``openbox-agentrt COMMAND ...``, also ``python -m openbox_agentrt.cli``.
 
 One command per module, loaded when it is called: asking for help or for the version loads none of them. A
-module has a `main` that takes its arguments and gives an exit code, or a `typer` application called
-`app`.
+module has a `main` that takes its arguments and gives an exit code, or a typer application called
+``app``.
 
 Exit codes: 0 clean; 1 violations or tampering found; 2 the input or the call was wrong.
 """

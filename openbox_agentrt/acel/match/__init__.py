@@ -1,1 +1,5 @@
-"""Which calls a contract is about, and how values are read out of their arguments."""
+"""
+Tell which calls a contract is about, and read values out of arguments and results.
+
+What is counted of them is `acel.memory`.
+"""

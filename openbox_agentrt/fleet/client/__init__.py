@@ -1,1 +1,5 @@
-"""The worker's side: what it asks goes to the store in order, from a thread of its own."""
+"""
+Ask the store as one worker: in order, and from a thread of its own.
+
+How a step is decided there is `fleet.judge`, and for Redis its scripts.
+"""

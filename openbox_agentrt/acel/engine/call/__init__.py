@@ -1,1 +1,1 @@
-"""The way of a call through a session: admitted, run, and then committed or aborted."""
+"""Admit or refuse a call, let it run, and then commit, abort or lose it."""

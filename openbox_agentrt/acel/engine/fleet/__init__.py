@@ -1,1 +1,5 @@
-"""The part of a call's way that leads through the shared store of a fleet."""
+"""
+Put to the shared store of a fleet what contracts of a call count there.
+
+The store itself is `openbox_agentrt.fleet`.
+"""

@@ -1,1 +1,5 @@
-"""The memory of a session: calls are judged, reserved and settled here, and nowhere else it changes."""
+"""
+Judge, reserve and settle calls in the memory of a session: nowhere else does it change.
+
+The kinds of memory, and the guards over them, are in `acel.memory`.
+"""
