@@ -12,53 +12,33 @@ import asyncio
 import concurrent.futures
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel import ContractViolation
 from openbox_agentrt.acel.engine.call.lifecycle import aconclude, conclude
 from openbox_agentrt.acel.halts import heed
 from openbox_agentrt.doors.arguments import ChangedArgumentsError, UnfitArgumentsError
 from openbox_agentrt.doors.deferred import has_yet_to_run, when_it_has_run
-from openbox_agentrt.doors.outcome import PlainAnswers, Reading
+from openbox_agentrt.doors.judged_work import Governance, JudgedWork
+from openbox_agentrt.doors.outcome import CallEnd, PlainAnswers, Reading
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Reservation, Session, Violation
     from openbox_agentrt.acel.events import Outcome
 
+AsyncWork = Callable[[Mapping[str, Any]], Awaitable[Any]]
+
 # Types of results that nobody has to wait for: most are, and asking what they can do takes time.
 _AT_ONCE = frozenset({str, int, float, bool, type(None), bytes, dict, list, tuple})
 
 
-class JudgedWork(Protocol):
-    """
-    Hold a piece of work that Core judged, while it runs and after it.
-
-    Attributes:
-        output: What it gave; after the block, what may be seen of it.
-        outcome: What became of it.
-        withheld: Whether nothing of the output may be seen; known after the block.
-    """
-
-    output: Any
-    outcome: Outcome | None
-    withheld: bool
-
-    @property
-    def input(self) -> list[Any]: ...
-
-
-class Governance(Protocol):
-    """Provide what a door needs of a governance. `OpenBoxAgentRTGovernance` has it."""
-
-    def activity(
-        self, activity_type: str, activity_input: Any = ()
-    ) -> AbstractAsyncContextManager[JudgedWork]: ...
-
-
 class _BrokenResultError(Exception):
     """Ends an activity whose result breaks a postcondition, so that it is a failure to Core as well."""
+
+    def __init__(self, broken: Violation) -> None:
+        super().__init__()  # Core is told no more than that it is one
+        self.broken = broken
 
 
 class _RefusedAtStartError(Exception):
@@ -123,16 +103,12 @@ class GovernedCall:
         if type(result) in _AT_ONCE:
             return self._ended(reservation, result)
         if inspect.isawaitable(result):
-            ended = self._begun(result, self._ending(reservation, result))
-            if isinstance(result, asyncio.Future):
-                # What runs by itself ends whether or not anybody waits for it.
-                return result.get_loop().create_task(ended)
-            return ended
+            return self._awaitable(reservation, result)
         if has_yet_to_run(result):
             return when_it_has_run(result, self._ending(reservation, result))
         return self._ended(reservation, result)
 
-    async def arun(self, work: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> Any:
+    async def arun(self, work: AsyncWork) -> Any:
         """
         Do work that is awaited, as `run` does. A call that is cancelled counts as one that ran and failed.
 
@@ -157,7 +133,12 @@ class GovernedCall:
         reservation.waits = not isinstance(result, asyncio.Future | concurrent.futures.Future)
         return _Ending(self, reservation)
 
-    async def _begun(self, waiting: Awaitable[Any], ending: _Ending) -> Any:
+    def _awaitable(self, reservation: Reservation, result: Awaitable[Any]) -> Awaitable[Any]:
+        ended = self._wait(result, self._ending(reservation, result))
+        # What runs by itself ends whether or not anybody waits for it.
+        return result.get_loop().create_task(ended) if isinstance(result, asyncio.Future) else ended
+
+    async def _wait(self, waiting: Awaitable[Any], ending: _Ending) -> Any:
         """Await what a call returned, unless its arguments were changed meanwhile."""
         try:
             ending.begin()
@@ -165,19 +146,9 @@ class GovernedCall:
             if inspect.iscoroutine(waiting):
                 waiting.close()
             raise
+        return await self._finish(ending.reservation, lambda _: waiting)
 
-        async def work(_: Mapping[str, Any]) -> Any:
-            return await waiting
-
-        return await self._finish(ending.reservation, work)
-
-    def _begins(self) -> None:
-        if self.check is not None:
-            self.check()
-
-    async def _finish(
-        self, reservation: Reservation, work: Callable[[Mapping[str, Any]], Awaitable[Any]]
-    ) -> Any:
+    async def _finish(self, reservation: Reservation, work: AsyncWork) -> Any:
         try:
             result = await work(self.args)
         except BaseException as error:
@@ -187,71 +158,16 @@ class GovernedCall:
             return when_it_has_run(result, self._ending(reservation, result))
         return await self._aended(reservation, result)
 
-    async def _judged_by_core(
-        self, governance: Governance, work: Callable[[Mapping[str, Any]], Awaitable[Any]]
-    ) -> Any:
+    async def _judged_by_core(self, governance: Governance, work: AsyncWork) -> Any:
         from openbox_agentrt.doors import verdicts
 
         reservation: Reservation | None = None
         if self.session is not None and not verdicts.judges_by(self.session):
             heed(self.session)
             reservation = await self.session.areserve(self.tool, self.args)
-            if reservation.refusal is not None:
-                verdicts.report_refusal(reservation.refusal)
+            if not reservation.allowed:
                 return self._refused(reservation)
-        return await self._as_activity(governance, work, reservation)
-
-    async def _as_activity(
-        self,
-        governance: Governance,
-        work: Callable[[Mapping[str, Any]], Awaitable[Any]],
-        reservation: Reservation | None,
-    ) -> Any:
-        from openbox_agentrt.doors import verdicts
-
-        begun, broken = False, None
-        ran: Mapping[str, Any] | None = None
-        try:
-            # Committed inside, so that a result that breaks a postcondition is a failure to Core as well.
-            async with governance.activity(self.tool, [dict(self.args)]) as activity:
-                # A person may have been asked, for as long as that takes.
-                if reservation is not None and not await _may_still_run(reservation):
-                    raise _RefusedAtStartError
-                given = activity.input[0]
-                ran = None if given == dict(self.args) else given
-                begun = True
-                result = await work(self.args if ran is None else ran)
-                if has_yet_to_run(result):
-                    raise TypeError(f"cannot ask Core about {self.tool!r}: its work begins after it returned")
-                answer = self.reading.of_result(result)
-                activity.output, activity.outcome = answer.value, answer.outcome
-                if reservation is not None:
-                    broken = await aconclude(reservation, answer.value, outcome=answer.outcome, args=ran)
-                if broken is not None:
-                    raise _BrokenResultError
-        except _RefusedAtStartError:
-            assert reservation is not None
-            assert reservation.refusal is not None
-            verdicts.report_refusal(reservation.refusal)
-            return self._refused(reservation)
-        except _BrokenResultError:
-            assert broken is not None
-            assert reservation is not None
-            return self._stopped(broken, reservation)
-        except BaseException as error:
-            if reservation is not None and not reservation.finished:
-                self._failed(reservation, error, begun=begun, args=ran)
-            stop = verdicts.stop_of(error, self.tool)
-            if stop is None or (stop is error and self.on_stop is None):
-                raise
-            return self._stopped_by(stop, error)
-        if activity.withheld:
-            return self._stopped_by(verdicts.withheld(self.tool), None)
-        if activity.output is answer.value:
-            return result
-        if reservation is not None:
-            reservation.replace_result(activity.output)
-        return self.reading.with_value(result, activity.output)
+        return await _CallInActivity(self, reservation).run(governance, work)
 
     def _stopped_by(self, stop: Exception, cause: BaseException | None) -> Any:
         if self.on_stop is not None:
@@ -281,6 +197,10 @@ class GovernedCall:
         conclude(reservation, outcome=outcome, error=error, args=args)
 
     def _refused(self, reservation: Reservation) -> Any:
+        if self.governance is not None and reservation.refusal is not None:
+            from openbox_agentrt.doors import verdicts
+
+            verdicts.report_refusal(reservation.refusal)
         blocking = next(violation for violation in reservation.violations if violation.blocked)
         return self._stopped(blocking, reservation)
 
@@ -292,6 +212,73 @@ class GovernedCall:
         if self.session is not None and self.session.halt_on_violation is False:
             return violation
         raise error
+
+
+@dataclass(slots=True, eq=False)
+class _CallInActivity:
+    """
+    Run a call inside an activity of a governance.
+
+    What the contracts of the session have reserved for it is ended inside too, so that a result that breaks a
+    postcondition is a failure to Core as well.
+
+    Attributes:
+        ran_with: What Core has put in the place of the arguments, if anything.
+        begun: Whether the work has begun.
+    """
+
+    call: GovernedCall
+    reservation: Reservation | None
+    ran_with: Mapping[str, Any] | None = None
+    begun: bool = False
+
+    async def run(self, governance: Governance, work: AsyncWork) -> Any:
+        from openbox_agentrt.doors import verdicts
+
+        call, reservation = self.call, self.reservation
+        try:
+            async with governance.activity(call.tool, [dict(call.args)]) as activity:
+                result, end = await self._do(work, activity)
+        except _RefusedAtStartError:
+            assert reservation is not None
+            return call._refused(reservation)
+        except _BrokenResultError as error:
+            assert reservation is not None
+            return call._stopped(error.broken, reservation)
+        except BaseException as error:
+            if reservation is not None and not reservation.finished:
+                call._failed(reservation, error, begun=self.begun, args=self.ran_with)
+            stop = verdicts.stop_of(error, call.tool)
+            if stop is None or (stop is error and call.on_stop is None):
+                raise
+            return call._stopped_by(stop, error)
+        if activity.withheld:
+            return call._stopped_by(verdicts.withheld(call.tool), None)
+        if activity.output is end.value:
+            return result
+        if reservation is not None:
+            reservation.replace_result(activity.output)
+        return call.reading.with_value(result, activity.output)
+
+    async def _do(self, work: AsyncWork, activity: JudgedWork) -> tuple[Any, CallEnd]:
+        call, reservation = self.call, self.reservation
+        # It has waited: a person may have been asked, for as long as that takes.
+        if reservation is not None and not (await reservation.arecheck() and await reservation.astart()):
+            raise _RefusedAtStartError
+        given = activity.input[0]
+        if given != dict(call.args):
+            self.ran_with = given
+        self.begun = True
+        result = await work(call.args if self.ran_with is None else self.ran_with)
+        if has_yet_to_run(result):
+            raise TypeError(f"cannot ask Core about {call.tool!r}: its work begins after it returned")
+        end = call.reading.of_result(result)
+        activity.output, activity.outcome = end.value, end.outcome
+        if reservation is not None:
+            broken = await aconclude(reservation, end.value, outcome=end.outcome, args=self.ran_with)
+            if broken is not None:
+                raise _BrokenResultError(broken)
+        return result, end
 
 
 @dataclass(slots=True, eq=False)
@@ -307,7 +294,8 @@ class _Ending:
         if self.began:
             return
         try:
-            self.call._begins()
+            if self.call.check is not None:
+                self.call.check()
         except BaseException:
             self.dropped()
             raise
@@ -334,32 +322,3 @@ class _Ending:
             if not self.reservation.finished:
                 # Not by `abort`: whoever drops something may be in the middle of anything.
                 self.reservation.forgo()
-
-
-async def _may_still_run(reservation: Reservation) -> bool:
-    """Have the contracts judge again what has waited, and say that it begins."""
-    return await reservation.arecheck() and await reservation.astart()
-
-
-def told_of(error: Exception) -> dict[str, Any]:
-    """
-    Give what a model or a client may be told of a call that was stopped: no trace, no state, no secret.
-
-    Raises:
-        GovernanceHaltError: The run was halted, which is nothing that a model could act on.
-        UngovernedCallError: There is no run.
-    """
-    if not isinstance(error, ContractViolation):
-        from openbox_agentrt.doors.verdicts import stops_the_run, told_of_verdict
-
-        if stops_the_run(error):
-            raise error
-        return told_of_verdict(error)
-    if error.refusal is not None:
-        return error.refusal.for_model()
-    return {
-        "refused": True,
-        "tool": error.violation.tool,
-        "step": error.violation.step,
-        "message": "the result broke a postcondition and is withheld",
-    }

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from openbox_agentrt.doors.arguments import Parameters, is_coroutine_function
-from openbox_agentrt.doors.call import Governance, GovernedCall
+from openbox_agentrt.doors.call import GovernedCall
+from openbox_agentrt.doors.judged_work import Governance
 from openbox_agentrt.doors.outcome import PlainAnswers
 
 if TYPE_CHECKING:

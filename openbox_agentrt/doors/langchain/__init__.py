@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from openbox_agentrt.acel import Session
     from openbox_agentrt.acel.outcome import OutcomeHook
-    from openbox_agentrt.doors.call import Governance
+    from openbox_agentrt.doors.judged_work import Governance
     from openbox_agentrt.doors.langchain.middleware import ContractMiddleware
 
     ToolT = TypeVar("ToolT", bound=BaseTool)

@@ -20,8 +20,10 @@ from openbox_agentrt._plain.same import is_same
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.outcome import OutcomeHook
 from openbox_agentrt.doors.arguments import ChangedArgumentsError
-from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
+from openbox_agentrt.doors.call import GovernedCall
+from openbox_agentrt.doors.judged_work import Governance
 from openbox_agentrt.doors.langchain.tool import ToolReading, gate_of, govern, refusal_message
+from openbox_agentrt.doors.told_of_stop import told_of
 
 ToolAnswer = ToolMessage | Command[Any]
 FindSession = Callable[[ToolCallRequest], Session]

@@ -27,9 +27,11 @@ from openbox_agentrt.acel import ContractViolation, Session
 from openbox_agentrt.acel.events import Outcome
 from openbox_agentrt.acel.outcome import OutcomeHook
 from openbox_agentrt.doors.arguments import ChangedArgumentsError, Parameters, is_coroutine_function
-from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
+from openbox_agentrt.doors.call import GovernedCall
+from openbox_agentrt.doors.judged_work import Governance
 from openbox_agentrt.doors.langchain.arguments import ToolArguments, of_arun, of_run
 from openbox_agentrt.doors.outcome import PlainAnswers, Reading
+from openbox_agentrt.doors.told_of_stop import told_of
 from openbox_agentrt.doors.unfit import fault_of, report_unfit
 
 ToolT = TypeVar("ToolT", bound=BaseTool)

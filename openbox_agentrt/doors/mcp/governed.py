@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ...acel import Session
 from ...errors import ContractRefusedError
-from ..call import Governance, JudgedWork
+from ..judged_work import Governance, JudgedWork
 from ..verdicts import told_of_verdict
 from .refusal import refused_data, text_of
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from openbox_agentrt._plain.freezing import freeze
 from openbox_agentrt.doors.arguments import BoundCall, Parameters, is_coroutine_function
-from openbox_agentrt.doors.call import Governance, GovernedCall, told_of
+from openbox_agentrt.doors.call import GovernedCall
+from openbox_agentrt.doors.judged_work import Governance
 from openbox_agentrt.doors.openai.tool_call import (
     MalformedToolCallError,
     ToolCall,
@@ -29,6 +30,7 @@ from openbox_agentrt.doors.openai.tool_call import (
     read_tool_call,
 )
 from openbox_agentrt.doors.outcome import PlainAnswers, Reading
+from openbox_agentrt.doors.told_of_stop import told_of
 from openbox_agentrt.doors.unfit import report_unclear
 
 if TYPE_CHECKING:
