@@ -149,7 +149,8 @@ def test_commands_on_pages() -> None:
         said = {word.strip("[],.") for word in words if word.lstrip("[").startswith("--")}
         below = [other for other in known.get(name, ()) if words[:1] in ([other], ["..."])]
         own = {"--help"}.union(options_of(name), *(options_of(name, other) for other in below))
-        if name not in known or said - own:
+        is_unknown = words and re.fullmatch("[a-z-]+", words[0]) and words[0] not in known.get(name, words)
+        if name not in known or said - own or (known[name] and is_unknown):
             wrong.append(line)
 
     assert wrong == []
