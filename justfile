@@ -2,6 +2,9 @@
 
 python := ".venv/bin/python"
 
+# What the environment has installed is found, whether it is activated or not.
+export PATH := justfile_directory() + "/.venv/bin:" + env("PATH")
+
 _default:
     @just --list
 
