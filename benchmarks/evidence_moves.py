@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from openbox_agentrt.acel import Session, at_most_total, must_precede
-from openbox_agentrt.acel.fleet_account import FleetAccount
+from openbox_agentrt.acel.engine.rerun.fleet_account import FleetAccount
 from openbox_agentrt.acel.rerun import rerun_file, rerun_files
 from openbox_agentrt.doors.claude_code.answers import HookSettings, after_tool, at_end, before_tool
 from openbox_agentrt.evidence import EvidenceFile, ed25519_signer, verify_file

@@ -10,10 +10,10 @@ from typing import Any
 
 from ..evidence import Entry, read_entries
 from .engine.rerun.comparison import Comparison, Divergence
+from .engine.rerun.fleet_account import FleetAccount
 from .engine.rerun.journal_rules import RerunError
 from .engine.rerun.moved_sessions import Moves
 from .engine.rerun.rerun import Rerun
-from .fleet_account import FleetAccount
 
 __all__ = ("Divergence", "RerunReport", "rerun_file", "rerun_files")
 

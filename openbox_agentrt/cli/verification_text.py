@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..acel.fleet_account import FleetAccount
+from ..acel.engine.rerun.fleet_account import FleetAccount
 from ..acel.rerun import RerunReport
 from ..acel.rulesfile import Rules
 from ..evidence import Report

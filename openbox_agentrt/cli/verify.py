@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from .._plain.strict_json import JsonError, read_json
-from ..acel.fleet_account import FleetAccount
+from ..acel.engine.rerun.fleet_account import FleetAccount
 from ..acel.rerun import RerunReport, rerun_files
 from ..acel.rulesfile import Rules, read_rules
 from ..evidence import Report, verify_file

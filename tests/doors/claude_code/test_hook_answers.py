@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.rechaining import rechained
-from openbox_agentrt.acel.fleet_account import FleetAccount
+from openbox_agentrt.acel.engine.rerun.fleet_account import FleetAccount
 from openbox_agentrt.acel.rerun import rerun_file
 from openbox_agentrt.cli import main
 from openbox_agentrt.doors.claude_code.log import file_stem

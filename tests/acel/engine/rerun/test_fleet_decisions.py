@@ -25,7 +25,7 @@ from openbox_agentrt.acel import (
     rate_limit,
 )
 from openbox_agentrt.acel.contracts.template import Template
-from openbox_agentrt.acel.fleet_account import FleetAccount
+from openbox_agentrt.acel.engine.rerun.fleet_account import FleetAccount
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file
 from openbox_agentrt.cli import main
 from openbox_agentrt.evidence import EvidenceFile, Redactor, read_entries

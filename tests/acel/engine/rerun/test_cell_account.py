@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel.fleet_cells import CellAccount
+from openbox_agentrt.acel.engine.rerun.cell_account import CellAccount
 from openbox_agentrt.fleet.plan import FleetCell
 
 MOMENT = st.integers(0, 1000)

@@ -12,10 +12,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 
-from ..fleet.plan import FleetGuard, FleetMove
-from ..fleet.wire import cell_id
-from .engine.fleet.fleet_answer import AnsweredPlan
-from .fleet_cells import CellAccount
+from ....fleet.plan import FleetGuard, FleetMove
+from ....fleet.wire import cell_id
+from ..fleet.fleet_answer import AnsweredPlan
+from .cell_account import CellAccount
 
 __all__ = ("FleetAccount",)
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from .._plain.amounts import show
-from ..fleet.amounts import from_units
-from ..fleet.periods import edges_around
-from ..fleet.plan import FleetCell
+from ...._plain.amounts import show
+from ....fleet.amounts import from_units
+from ....fleet.periods import edges_around
+from ....fleet.plan import FleetCell
 
 
 @dataclass(slots=True)
