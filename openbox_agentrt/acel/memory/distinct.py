@@ -73,7 +73,9 @@ class Distinct(LiveCell):
         if self.is_deferred(call):
             return DEFERRED
         values = self.values(call)
-        return None if isinstance(values, FieldError) else [entry for v in values if (entry := self._put(v))]
+        found = () if isinstance(values, FieldError) else values
+        # Without a value, the time stands for the uses: should others run, they count from then.
+        return [entry for value in found if (entry := self._put(value))] or self._now()
 
     def commit(self, ticket: Any, call: JudgedCall) -> None:
         if ticket is DEFERRED:
@@ -91,7 +93,8 @@ class Distinct(LiveCell):
         self.commit(ticket, call)
 
     def undo(self, ticket: Any, call: JudgedCall) -> None:
-        self._take(() if ticket is None or ticket is DEFERRED else ticket)
+        if ticket is not DEFERRED:
+            self._take(ticket)
 
     def idle(self) -> bool:
         return not self.known()
@@ -126,11 +129,14 @@ class Distinct(LiveCell):
         values = self.read(final)
         if not isinstance(values, FieldError):
             # What ran is what was used. If it cannot be told, what was judged still counts.
-            self._take(ticket or ())
-            self._count(values, at=ticket[0][0] if ticket else None)
+            self._take(ticket)
+            self._count(values, at=ticket if isinstance(ticket, float) else ticket[0][0])
 
-    def _take(self, ticket: Iterable[tuple[float, str]]) -> None:
-        for entry in ticket:
+    def _now(self) -> float:
+        return 0.0 if self.timeline is None else self.timeline.now
+
+    def _take(self, ticket: Iterable[tuple[float, str]] | float) -> None:
+        for entry in () if isinstance(ticket, float) else ticket:
             if self.timeline is None:
                 self._drop(entry[1])
             elif entry in self._entries:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..._plain.amounts import BIGGEST, Amount, AmountError, add, read_amount, show, subtract
 from ..._values import dataclass
@@ -33,6 +32,10 @@ class _Deferred:
 
     taken: tuple[float | None, Amount] | None
     said: bool
+
+
+_Ticket: TypeAlias = "tuple[float | None, Amount] | tuple[None, Amount, float]"
+"""When an amount was put, and the amount; of one that was not put, when its call was let through."""
 
 
 class Sum(LiveCell):
@@ -171,8 +174,8 @@ class Sum(LiveCell):
         amount = self.amount(call)
         if isinstance(amount, ValueError):
             # It got here in shadow mode: there is nothing to add.
-            return None
-        return self._put(amount) if amount > 0 else (None, amount)
+            amount = 0
+        return self._put(amount) if amount > 0 else (None, amount, self._now())
 
     def commit(self, ticket: Any, call: JudgedCall) -> None:
         if type(ticket) is _Deferred:
@@ -182,7 +185,7 @@ class Sum(LiveCell):
                 self._unknown(call)
         elif call.final is not None:
             self._correct(ticket, self._read(call.final))
-        elif ticket is not None and ticket[1] < 0:
+        elif ticket[1] < 0:
             self._put(ticket[1])
 
     def fail(self, ticket: Any, call: JudgedCall) -> None:
@@ -219,7 +222,8 @@ class Sum(LiveCell):
         unread = self._unmeasured[-1] if self.unread is None and self._unmeasured else self.unread
         data: dict[str, Any] = {"total": show(self.total), "entries": entries, "unread": unread}
         if unread is not None and self.timeline is not None:
-            data["unread_at"] = self.timeline.now if self.unread is None else self._unread_at
+            # Until when a call under way may spend, is for whoever goes on without it to say.
+            data["unread_at"] = None if self.unread is None else self._unread_at
         return data
 
     def load(self, data: dict[str, Any]) -> None:
@@ -228,7 +232,8 @@ class Sum(LiveCell):
             (float(at), read_amount(amount, text=True, negative=True)) for at, amount in data["entries"]
         )
         self.unread = data["unread"]
-        self._unread_at = float(data.get("unread_at", math.inf))
+        at = data.get("unread_at")
+        self._unread_at = self._now() if at is None else float(at)
 
     def _read(self, args: Any) -> Amount | ValueError:
         _, _, text, negative = self._how
@@ -245,23 +250,25 @@ class Sum(LiveCell):
         except AmountError as error:
             return AmountError(f"{self._field.text} {error}")
 
-    def _keep(self, ticket: tuple[float | None, Amount] | None, call: JudgedCall) -> None:
+    def _keep(self, ticket: _Ticket, call: JudgedCall) -> None:
         # A call that did not succeed stays counted as what ran, and makes no room.
         ran = None if call.final is None else self._read(call.final)
         if ran is not None and not isinstance(ran, ValueError):
             self._correct(ticket, max(ran, 0))
 
-    def _correct(self, ticket: tuple[float | None, Amount] | None, ran: Amount | ValueError) -> None:
-        if ticket is not None:
-            self._take(ticket)
-            # If what was spent is no longer told, what was judged still counts.
-            self._put(ticket[1] if isinstance(ran, ValueError) else ran, at=ticket[0])
-        elif not isinstance(ran, ValueError):
-            self._put(ran)
+    def _correct(self, ticket: _Ticket, ran: Amount | ValueError) -> None:
+        self._take(ticket)
+        # If what was spent is no longer told, what was judged still counts.
+        amount = ticket[1] if isinstance(ran, ValueError) else ran
+        # It limits from when it was let through, and makes room from when it has succeeded.
+        self._put(amount, at=ticket[2] if len(ticket) == 3 and amount > 0 else ticket[0])
 
     def _unknown(self, call: JudgedCall) -> None:
         self.unread = call.step
-        self._unread_at = 0.0 if self.timeline is None else self.timeline.now
+        self._unread_at = self._now()
+
+    def _now(self) -> float:
+        return 0.0 if self.timeline is None else self.timeline.now
 
     def _ended(self, ticket: _Deferred, call: JudgedCall) -> None:
         if not ticket.said:
@@ -295,7 +302,7 @@ class Sum(LiveCell):
         put_in_time(self._entries, entry)
         return entry
 
-    def _take(self, ticket: tuple[float | None, Amount]) -> None:
+    def _take(self, ticket: _Ticket) -> None:
         if ticket[0] is None:
             return
         if self.timeline is not None:

@@ -322,3 +322,62 @@ def test_unanswered_calls_are_bounded() -> None:
     assert reservation.refusal.broken[0].fault == "as many calls are owed an answer as can be kept"
     session.call("b")
     assert session.reserve("a").allowed
+
+
+def spends() -> list[TemporalContract]:
+    return [at_most_total("pay", "n", 5, within=100)]
+
+
+def names_people() -> list[TemporalContract]:
+    return [max_distinct("pay", "to", 1, within=100)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "judged", "ran", "other"),
+    [
+        pytest.param(spends(), {"n": 0}, {"n": 5}, {"n": 5}, id="nothing"),
+        pytest.param(spends(), {"n": 1}, {"n": 5}, {"n": 5}, id="less"),
+        pytest.param(names_people(), {"to": []}, {"to": "a"}, {"to": "b"}, id="nobody"),
+        pytest.param(names_people(), {"to": "c"}, {"to": "a"}, {"to": "b"}, id="somebody else"),
+    ],
+)
+@pytest.mark.parametrize("ends", ["commit", "abort"])
+@pytest.mark.parametrize(("at", "allowed"), [(100, False), (101, True)])
+def test_what_ran_counts_from_when_its_call_was_let_through(
+    rules: list[TemporalContract],
+    judged: dict[str, Any],
+    ran: dict[str, Any],
+    other: dict[str, Any],
+    ends: str,
+    at: int,
+    allowed: bool,
+) -> None:
+    """Whatever it was judged with, and however late it ended: as it would have with the same arguments."""
+    clock = ManualClock(1000)
+    session = Session(contracts=rules, clock=clock.time)
+    call = session.reserve("pay", judged)
+    clock.advance(60)
+    if ends == "commit":
+        call.commit(args=ran)
+    else:
+        call.abort(ran=True, args=ran)
+    clock.advance(at - 60)
+
+    assert session.reserve("pay", other).allowed is allowed
+
+
+def test_what_makes_room_counts_from_when_it_has_succeeded() -> None:
+    """Also where nothing was to be given back, or something else."""
+    clock = ManualClock(1000)
+    contract = at_most_total("pay", "n", 5, within=100, allow_negative=True)
+    session = Session(contracts=[contract], clock=clock.time)
+    calls = [session.reserve("pay", {"n": n}) for n in (0, -1, -5)]
+    clock.advance(60)
+    session.call("pay", {"n": 5})
+    for call in calls[:2]:
+        call.commit(args={"n": -5})
+    calls[2].commit()
+
+    clock.advance(90)
+
+    assert session.reserve("pay", {"n": 15}).allowed

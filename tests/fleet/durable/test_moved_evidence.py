@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from benchmarks.rechaining import rechained
-from openbox_agentrt.acel import ContractViolation, Session, at_most_total, came_from, must_precede
+from openbox_agentrt.acel import (
+    ContractViolation,
+    Reservation,
+    Session,
+    at_most_total,
+    came_from,
+    must_precede,
+)
 from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.rerun import RerunReport, rerun_file, rerun_files
 from openbox_agentrt.acel.session import engine_of
@@ -347,3 +354,34 @@ def test_a_memory_that_cannot_be_read_is_no_difference(workers: Workers) -> None
     assert workers.work("b", 300, 1) == [False, True]
 
     assert clean(workers.derived("a", "b"))
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["shown", "hidden"])
+def test_what_was_left_unmeasured_counts_in_the_logs_from_when_it_did(tmp_path: Path, hidden: bool) -> None:
+    """Its window begins when another worker goes on, which the step says also where the memory is hidden."""
+    clock = ManualClock(1000.0)
+    rules = [at_most_total("ask", "tokens", 5, within=100, key="to")]
+    hides: dict[str, Any] = {"redact_fields": ["to"], "redaction_key": KEY} if hidden else {}
+
+    def work(name: str, seconds: float, **asked: Any) -> list[Reservation]:
+        log = EvidenceFile(tmp_path / f"{name}.jsonl", record="steps", **hides)
+        with log, closing(SqliteFleet(tmp_path / "fleet.db", timeout_seconds=20)) as fleet:
+            session = Session(
+                contracts=rules,
+                fleet=fleet,
+                durable=True,
+                session_id="s-1",
+                evidence=log,
+                clock=clock.time,
+            )
+            calls = [session.reserve("ask", started=True, **asked)]
+            clock.advance(seconds)
+            calls.append(session.reserve("ask", started=True, **asked))
+            session.release()
+        return calls
+
+    left = work("a", 120, args={"to": "ann"}, deferred=["tokens"])
+    after = work("b", 101, args={"to": "ann", "tokens": 1})
+
+    assert [call.allowed for call in (*left, *after)] == [True, True, False, True]
+    assert clean(rerun_files([tmp_path / "a.jsonl", tmp_path / "b.jsonl"]))

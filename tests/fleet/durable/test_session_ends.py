@@ -1,14 +1,17 @@
-"""Who ends a durable session, or asks how it stands, knows what it remembers: it is taken first."""
+"""How a durable session ends, what is told of it, and what the calls leave that were under way."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import pytest
 
-from openbox_agentrt.acel import Session, Verdict, existence
+from openbox_agentrt.acel import Session, Verdict, at_most_total, existence
 from openbox_agentrt.fleet import Fleet, FleetUnavailableError, RedisFleet, SessionBusyError
+from openbox_agentrt.testing import ManualClock
 
 
 def one_of(fleet: Fleet) -> Session:
@@ -81,3 +84,22 @@ def test_without_its_store_a_session_is_ended_by_who_may_count_alone() -> None:
             session.end_session()
         assert session.closed is None
         assert ended(one_of(alone)) == ["existence(pay, n=1)"]
+
+
+def test_a_call_that_its_worker_left_under_way_may_have_spent_until_now(fleet: Fleet, other: Fleet) -> None:
+    """Nobody measured it: its window begins when another worker goes on, not when its own read a clock."""
+    clock = ManualClock(time.time())
+    rules = [at_most_total("ask", "tokens", 5, within=100)]
+    options: Any = {"contracts": rules, "durable": True, "session_id": "c-1", "clock": clock.time}
+    mine = Session(fleet=fleet, **options)
+    call = mine.reserve("ask", deferred=["tokens"], started=True)
+    clock.advance(120)
+    mine.release()
+
+    theirs = Session(fleet=other, **options)
+    refused = theirs.reserve("ask", {"tokens": 1}).refusal
+    assert refused is not None
+    assert refused.broken[0].fault == "tokens was not measured"
+    clock.advance(101)
+    assert theirs.reserve("ask", {"tokens": 1}).allowed
+    call.abort()

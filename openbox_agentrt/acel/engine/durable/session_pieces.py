@@ -125,13 +125,13 @@ class SessionPieces:
             head = json.loads(pieces[HEAD]) if HEAD in pieces else {}
             state = json.loads(pieces[STATE]) if STATE in pieces else dict(self._initial)
             self._tell_of_replaced(state)
+            common = self._at_present({**_BLANK, **head.get("memory", {})})
             with self._store.lock:
                 self._calls.clear()
                 self._told = {name: piece for name, piece in pieces.items() if not _is_of_key(name)}
                 self._names, self._all = {}, False
                 was_new = not self._store.step
                 self._store.forget()
-                common = {**_BLANK, **head.get("memory", {})}
                 # First: it says by which names some of the pieces are kept.
                 begin_since(self._store, common["since"])
                 memory = {**common, "cells": self._read(pieces)}
@@ -149,6 +149,13 @@ class SessionPieces:
         if pieces or not was_new:
             mark = None if marks is None else marks.mark()
             self._store.note_restored(memory, state, mark=mark, left_by=head.get("left_by"))
+
+    def _at_present(self, common: dict[str, Any]) -> dict[str, Any]:
+        """Let the session go on now: calls that were left under way may have spent something until then."""
+        if common["time"] is None:
+            return common  # no clock was ever asked
+        shown = self._store.memory.timeline.look()
+        return common if isinstance(shown, str) else {**common, "time": max(shown, float(common["time"]))}
 
     def _tell_of_replaced(self, state: Mapping[str, Any]) -> None:
         """Name what was changed where it lies, which nothing can refuse: it is lost now."""

@@ -213,7 +213,9 @@ class JournaledStore(SessionStore):
         left_by: str | None = None,
     ) -> None:
         told = {name: value for name, value in (("mark", mark), ("left_by", left_by)) if value is not None}
-        self._noted.append(_Noted("restore", more={"memory": memory, "state": state, **told}))
+        # Where its memory is hidden, the time stands for itself: what was left under way counts from then.
+        at = memory["time"] if mark is not None else None
+        self._noted.append(_Noted("restore", at=at, more={"memory": memory, "state": state, **told}))
 
     def note_left(self, mark: str) -> None:
         if mark != self._left:

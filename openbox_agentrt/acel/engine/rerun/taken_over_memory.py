@@ -89,7 +89,9 @@ class FollowedMemory:
             self._found.restored += 1
         elif shown is None or shown["step"]:
             self._found.unproven += 1
-        memory = shown if left is None or shown is not None else left.memory
+        memory = shown
+        if left is not None and left.memory is not None and shown is None:
+            memory = {**left.memory, "time": step.says.get("at", left.memory["time"])}
         if left is not None and left.memory is not None and shown is not None:
             for name in _different(left.memory, shown, left.cells, make):
                 self._found.differ(step, f"remembers {name}", "not as it was left in another log")
