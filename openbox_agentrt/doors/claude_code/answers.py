@@ -17,7 +17,9 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import wraps
 
+from openbox_agentrt._values import dataclass
 from openbox_agentrt.doors.claude_code.event import POST_EVENTS, PROMPT_EVENT, HookEvent, read_event
 from openbox_agentrt.doors.claude_code.folder import LOCK_WAIT_SECONDS, HookFault
 from openbox_agentrt.doors.claude_code.history import end_call, read_history
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     _Handle = Callable[[bytes, "HookSettings"], "HookAnswer"]
 
 
+@dataclass(slots=True, kw_only=True)
 class HookSettings:
     """
     Say how the hooks of one configuration work.
@@ -57,49 +60,57 @@ class HookSettings:
         clock: Seconds since the epoch.
     """
 
-    # No dataclass, here and below: what makes those takes longer to load than the rest of a hook.
-    __slots__ = (
-        "clock",
-        "evidence_dir",
-        "fleet",
-        "key",
-        "on_rules_change",
-        "project_dir",
-        "record",
-        "redact_fields",
-        "redaction_key",
-        "rules",
-        "state_dir",
-    )
+    rules: str | None = None
+    state_dir: str | None = None
+    project_dir: str | None = None
+    evidence_dir: str | None = None
+    key: str | None = None
+    record: Literal["violations", "steps"] = "violations"
+    redact_fields: Sequence[str] = ()
+    redaction_key: str | None = None
+    on_rules_change: OnRulesChange = "deny"
+    fleet: str | None = None
+    clock: Callable[[], float] = time.time
 
-    def __init__(
-        self,
-        *,
-        rules: str | None = None,
-        state_dir: str | None = None,
-        project_dir: str | None = None,
-        evidence_dir: str | None = None,
-        key: str | None = None,
-        record: Literal["violations", "steps"] = "violations",
-        redact_fields: Sequence[str] = (),
-        redaction_key: str | None = None,
-        on_rules_change: OnRulesChange = "deny",
-        fleet: str | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.rules = rules
-        self.state_dir = state_dir
-        self.project_dir = project_dir
-        self.evidence_dir = evidence_dir
-        self.key = key
-        self.record = record
-        self.redact_fields = redact_fields
-        self.redaction_key = redaction_key
-        self.on_rules_change = on_rules_change
-        self.fleet = fleet
-        self.clock = clock
+    @property
+    def state_folder(self) -> str:
+        """Name the folder of the session files; a relative one is still to be taken from the project's."""
+        return default_state_dir() if self.state_dir is None else self.state_dir
+
+    @property
+    def evidence_folder(self) -> str:
+        """Name the folder of the evidence."""
+        folder = os.path.expanduser(self.evidence_dir or self.state_folder)
+        return os.path.join(self.project_dir or "", folder)
+
+    def open_log(
+        self, event: HookEvent, *, wait_seconds: float = LOCK_WAIT_SECONDS
+    ) -> AbstractContextManager[SessionLog]:
+        """Open the log of the session of an event, and lock it."""
+        where, project = self.state_folder, self.project_dir
+        return open_log(where, event.session_id, project_dir=project, wait_seconds=wait_seconds)
+
+    def read_rules(self, log: SessionLog) -> HookRules:
+        """
+        Read the rules, or what is kept beside the log of how they were understood before.
+
+        Raises:
+            HookFault: There are none, or they cannot be used.
+        """
+        from openbox_agentrt.doors.claude_code.rules import load_hook_rules
+
+        if self.rules is None:
+            raise HookFault("no rules file is given", remedy="--rules FILE")
+        return load_hook_rules(self.rules, log.folder)
 
 
+def default_state_dir() -> str:
+    """Name a folder outside of any project, so that no tool that works in a project comes across it."""
+    home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(home, "openbox-agentrt", "hooks")
+
+
+@dataclass(slots=True, kw_only=True)
 class HookAnswer:
     """
     Hold what the process of a hook answers with.
@@ -110,66 +121,38 @@ class HookAnswer:
         stderr: One line, or nothing.
     """
 
-    __slots__ = ("code", "stderr", "stdout")
-
-    def __init__(self, *, code: int = 0, stdout: str = "", stderr: str = "") -> None:
-        self.code = code
-        self.stdout = stdout
-        self.stderr = stderr
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, HookAnswer):
-            return NotImplemented
-        return (self.code, self.stdout, self.stderr) == (other.code, other.stdout, other.stderr)
-
-    def __repr__(self) -> str:
-        return f"HookAnswer(code={self.code}, stdout={self.stdout!r}, stderr={self.stderr!r})"
+    code: int = 0
+    stdout: str = ""
+    stderr: str = ""
 
 
-def default_state_dir() -> str:
-    """Name a folder outside of any project, so that no tool that works in a project comes across it."""
-    home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(home, "openbox-agentrt", "hooks")
+def _failing_closed(*, keeps: bool = False) -> Callable[[_Handle], _Handle]:
+    """Have a hook answer any fault by blocking the call; `keeps` also puts it into the evidence."""
+
+    def decorated(handle: _Handle) -> _Handle:
+        @wraps(handle)
+        def answer(data: bytes, settings: HookSettings) -> HookAnswer:
+            try:
+                return handle(data, settings)
+            except Exception as error:  # noqa: BLE001 - fail-closed: any other exit code would let the call run
+                trouble = _keep_unjudged(data, settings, error) if keeps else ""
+                return HookAnswer(code=2, stderr=fault_line(error) + trouble)
+
+        return answer
+
+    return decorated
 
 
-def before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
-    """Answer a ``PreToolUse`` event: deny the call with the reason, or say nothing."""
-    return _answer(_before_tool, data, settings, keeps=True)
-
-
+@_failing_closed(keeps=True)
 def at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
     """
     Answer a ``UserPromptSubmit`` event: take note of what the user says, which values may come from.
 
     A prompt that a contract refuses is not given to the model, and the user reads why.
     """
-    return _answer(_at_prompt, data, settings, keeps=True)
-
-
-def after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
-    """Take note of ``PostToolUse``, ``PostToolUseFailure`` or ``PermissionDenied``."""
-    return _answer(_after_tool, data, settings)
-
-
-def at_end(data: bytes, settings: HookSettings) -> HookAnswer:
-    """
-    Answer ``Stop`` and ``SessionEnd``: settle what the session owes.
-
-    At ``Stop``, the client is sent back to do what is missing, once per turn. At ``SessionEnd`` it is
-    recorded.
-    """
-    return _answer(_at_end, data, settings)
-
-
-def at_idle(data: bytes, settings: HookSettings) -> HookAnswer:
-    """End all sessions that gave no sign of life for a day. `data` is not looked at."""
-    return _answer(lambda _, given: HookAnswer(stderr=_end_idle(given, most=1_000)), data, settings)
-
-
-def _at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
     event = read_event(data, expected=(PROMPT_EVENT,))
     lease = None
-    with _log(settings, event) as log:
+    with settings.open_log(event) as log:
         is_new = log.is_blank
         ruling, trouble = _begin(log, event, settings)
         if ruling.reason is None:
@@ -182,9 +165,11 @@ def _at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
     return HookAnswer(stdout=json.dumps({"decision": "block", "reason": ruling.reason}), stderr=trouble)
 
 
-def _before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
+@_failing_closed(keeps=True)
+def before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
+    """Answer a ``PreToolUse`` event: deny the call with the reason, or say nothing."""
     event = read_event(data, expected=("PreToolUse",))
-    with _log(settings, event) as log:
+    with settings.open_log(event) as log:
         is_new = log.is_blank
         ruling, trouble = _begin(log, event, settings)
     trouble = trouble or _end_others(settings, event, due=is_new)
@@ -197,7 +182,7 @@ def _begin(log: SessionLog, event: HookEvent, settings: HookSettings) -> tuple[R
     # Here, because the hook after a call needs no engine and each hook is a process that starts.
     from openbox_agentrt.doors.claude_code.judgement import begin_call
 
-    rules = _rules(settings, log)
+    rules = settings.read_rules(log)
     ruling = begin_call(
         log,
         event,
@@ -210,9 +195,11 @@ def _begin(log: SessionLog, event: HookEvent, settings: HookSettings) -> tuple[R
     return ruling, _record(event, settings, ruling.violations, rules.rules_hash)
 
 
-def _after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
+@_failing_closed()
+def after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
+    """Take note of ``PostToolUse``, ``PostToolUseFailure`` or ``PermissionDenied``."""
     event = read_event(data, expected=POST_EVENTS)
-    with _log(settings, event) as log:
+    with settings.open_log(event) as log:
         lease = end_call(log, event, now=settings.clock())
     _finish(lease, settings, "commit" if event.ok else "fail" if event.ran else "undo")
     return HookAnswer()
@@ -227,11 +214,18 @@ def _finish(
         finish_in_fleet(lease, settings.fleet, how)
 
 
-def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
+@_failing_closed()
+def at_end(data: bytes, settings: HookSettings) -> HookAnswer:
+    """
+    Answer ``Stop`` and ``SessionEnd``: settle what the session owes.
+
+    At ``Stop``, the client is sent back to do what is missing, once per turn. At ``SessionEnd`` it is
+    recorded.
+    """
     event = read_event(data, expected=("Stop", "SessionEnd"))
     final = event.name == "SessionEnd"
     try:
-        violations, trouble = _end_session(event, settings, final=final)
+        violations, trouble = _end_session(event, settings, settings.on_rules_change, final=final)
     except HookFault as fault:
         if event.repeated_stop:
             # Blocking again would keep the client from ever stopping. The user is told.
@@ -247,11 +241,19 @@ def _at_end(data: bytes, settings: HookSettings) -> HookAnswer:
     return HookAnswer(stdout=json.dumps({"decision": "block", "reason": message}))
 
 
-def _end_session(event: HookEvent, settings: HookSettings, *, final: bool) -> tuple[list[Violation], str]:
+@_failing_closed()
+def at_idle(data: bytes, settings: HookSettings) -> HookAnswer:
+    """End all sessions that gave no sign of life for a day. `data` is not looked at."""
+    return HookAnswer(stderr=_end_idle(settings, most=1_000))
+
+
+def _end_session(
+    event: HookEvent, settings: HookSettings, on_rules_change: OnRulesChange, *, final: bool
+) -> tuple[list[Violation], str]:
     from openbox_agentrt.doors.claude_code.judgement import unmet_obligations
 
-    with _log(settings, event) as log:
-        rules = _rules(settings, log)
+    with settings.open_log(event) as log:
+        rules = settings.read_rules(log)
         # Before the end is written down, which is no step.
         keeps_steps = final and settings.record == "steps"
         history = read_history(log, event.session_id, whole=True) if keeps_steps else None
@@ -260,7 +262,7 @@ def _end_session(event: HookEvent, settings: HookSettings, *, final: bool) -> tu
             event,
             rules,
             now=settings.clock(),
-            on_rules_change=settings.on_rules_change,
+            on_rules_change=on_rules_change,
             final=final,
         )
         steps = None if history is None else (history, rules)
@@ -283,33 +285,22 @@ def _end_others(settings: HookSettings, event: HookEvent, *, due: bool) -> str:
 
 
 def _end_idle(settings: HookSettings, *, but: str = "", most: int) -> str:
-    import copy
-
     from openbox_agentrt.doors.claude_code.idle_sessions import end_idle_sessions
 
-    # One that ran by other rules may be another project's, and is ended by nobody else's.
-    own, told = copy.copy(settings), []
-    own.on_rules_change = "deny"
+    told = []
 
     def end(event: HookEvent) -> bool:
         try:
-            told.append(_end_session(event, own, final=True)[1])
+            # One that ran by other rules may be another project's, and is ended by nobody else's.
+            told.append(_end_session(event, settings, "deny", final=True)[1])
         except HookFault as fault:
             told.append(fault_line(fault))
             return False
         return True
 
-    where, project = _state_dir(settings), settings.project_dir
+    where, project = settings.state_folder, settings.project_dir
     end_idle_sessions(where, end, now=settings.clock(), project_dir=project, but=but, most=most)
     return "; ".join(filter(None, told))
-
-
-def _answer(handle: _Handle, data: bytes, settings: HookSettings, *, keeps: bool = False) -> HookAnswer:
-    try:
-        return handle(data, settings)
-    except Exception as error:  # noqa: BLE001 - fail-closed: any other exit code would let the call run
-        trouble = _keep_unjudged(data, settings, error) if keeps else ""
-        return HookAnswer(code=2, stderr=fault_line(error) + trouble)
 
 
 def _keep_unjudged(data: bytes, settings: HookSettings, error: Exception) -> str:
@@ -320,8 +311,8 @@ def _keep_unjudged(data: bytes, settings: HookSettings, error: Exception) -> str
         if (found := unjudged_call(data, error)) is None:
             return ""
         event, violations = found
-        with _log(settings, event, wait_seconds=1.0) as log:
-            trouble = _record(event, settings, violations, _rules(settings, log).rules_hash)
+        with settings.open_log(event, wait_seconds=1.0) as log:
+            trouble = _record(event, settings, violations, settings.read_rules(log).rules_hash)
         return trouble and f"; {trouble}"
     except Exception as fault:  # noqa: BLE001 - fail-closed: it is refused, whatever becomes of its record
         return "" if str(fault) == str(error) else f"; it is not in the evidence: {fault_line(fault)}"
@@ -365,30 +356,15 @@ def _record(
         return ""
     from openbox_agentrt.doors.claude_code.session_evidence import record_in
 
-    folder = os.path.expanduser(settings.evidence_dir or _state_dir(settings))
-    folder = os.path.join(settings.project_dir or "", folder)
-    about = {"session_id": event.session_id, "rules_hash": rules_hash}
-    failure = record_in(folder, violations, options=settings, steps=steps, **about)
+    failure = record_in(
+        settings.evidence_folder,
+        violations,
+        options=settings,
+        session_id=event.session_id,
+        rules_hash=rules_hash,
+        steps=steps,
+    )
     return "" if failure is None else f"openbox-agentrt: the evidence is incomplete: {_one_line(failure)}"
-
-
-def _rules(settings: HookSettings, log: SessionLog) -> HookRules:
-    from openbox_agentrt.doors.claude_code.rules import load_hook_rules
-
-    if settings.rules is None:
-        raise HookFault("no rules file is given", remedy="--rules FILE")
-    return load_hook_rules(settings.rules, log.folder)
-
-
-def _log(
-    settings: HookSettings, event: HookEvent, *, wait_seconds: float = LOCK_WAIT_SECONDS
-) -> AbstractContextManager[SessionLog]:
-    where, project = _state_dir(settings), settings.project_dir
-    return open_log(where, event.session_id, project_dir=project, wait_seconds=wait_seconds)
-
-
-def _state_dir(settings: HookSettings) -> str:
-    return default_state_dir() if settings.state_dir is None else settings.state_dir
 
 
 def _debt(violation: Violation) -> str:
