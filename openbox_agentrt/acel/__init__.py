@@ -6,7 +6,11 @@ Contracts over the tool calls of a session.
     session = Session(contracts=[must_precede("validate_record", "delete_record")])
     session.call("delete_record", {"id": "r_42"})     # raises ContractViolation
 
-Nothing is loaded until it is used. The modules have the names that acel-core gives them.
+Nothing is loaded until it is used. What a contract says is in `contracts`, which calls it means in `match`,
+what it remembers in `memory`, who asks it in `engine`; `session` and `reservation` are what users hold.
+
+`adapters`, `cli`, `conditions`, `config`, `evidence`, `hooks`, `matchers`, `mcp_middleware`, `registry`,
+`state` and `temporal` are acel-core's names, for programs that move here: the code stands elsewhere.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..acel.policy_tests import TestResult, run_policy_test, said_names, unrefused
+from ..acel.policy_test_run import TestResult, run_policy_test, said_names, unrefused
 from ..acel.rulesfile import Document, Rules, read_document, rules_of
 from ..acel.rulesfile.policy_tests import PolicyTest, policy_tests_of, read_policy_tests
 from .options import AsJson, RulesArgument

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from openbox_agentrt.acel import Session
-from openbox_agentrt.acel.policy_tests import run_policy_test, unrefused
+from openbox_agentrt.acel.policy_test_run import run_policy_test, unrefused
 from openbox_agentrt.acel.rulesfile import Rules, read_rules
 from openbox_agentrt.acel.rulesfile.policy_tests import PolicyTest, read_policy_tests
 from openbox_agentrt.cli import main

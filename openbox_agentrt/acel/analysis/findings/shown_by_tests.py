@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...policy_tests import run_policy_test
+from ...policy_test_run import run_policy_test
 from ...rulesfile import Rules
 from ...rulesfile.policy_tests import PolicyTest
 

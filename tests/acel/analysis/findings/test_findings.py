@@ -14,7 +14,7 @@ from openbox_agentrt.acel.analysis import Analysis, Finding, TraceRow, analyse, 
 from openbox_agentrt.acel.analysis.findings.searched import FEW_VALUES
 from openbox_agentrt.acel.contracts.exclusion import never
 from openbox_agentrt.acel.contracts.precedence import must_precede
-from openbox_agentrt.acel.policy_tests import said_names
+from openbox_agentrt.acel.policy_test_run import said_names
 from openbox_agentrt.acel.rulesfile import Document, parse_rules, read_rules, rules_of
 from openbox_agentrt.acel.rulesfile.policy_tests import policy_tests_of, read_policy_tests
 
