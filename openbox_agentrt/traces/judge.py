@@ -8,29 +8,30 @@ would have done instead, no recording says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from ..acel.contracts.base import ENDED
 from ..acel.contracts.declaration import scope_of
 from ..acel.contracts.template import Template
 from ..acel.engine.call.lifecycle import conclude
 from ..acel.engine.plan.rule_set import SharedRules, shared_rules
+from ..acel.engine.snapshot.lent_engine import CellNumbers
 from ..acel.events import USER_PROMPT
 from ..acel.refusal import Broken
 from ..acel.reservation import Reservation
 from ..acel.rulesfile import Rules
-from ..acel.session import engine_of
 from ..acel.violations import Violation
 from .counts import Found
 from .events import Began, Ended, Left, Resumed, RunEnded, StateSet, TraceEvent, Unrecorded
-from .judged_session import MOST_OPEN, JudgedSession, JudgedSessions
+from .judged_session import MOST_OPEN, JudgedSession, JudgedSessions, seat_for
 from .missing_parts import MissingParts
 
 MOST_KEYS = 1_000_000
 
+_NONE: frozenset[int] = frozenset()
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+
+class Judged(NamedTuple):
     """
     Say what rules make of one call.
 
@@ -47,9 +48,9 @@ class Judged:
     refused: bool
     broken: tuple[tuple[int, Broken], ...] = ()
     watched: tuple[int, ...] = ()
-    guarding: frozenset[int] = frozenset()
-    unknown: frozenset[int] = frozenset()
-    first: frozenset[int] = frozenset()
+    guarding: frozenset[int] = _NONE
+    unknown: frozenset[int] = _NONE
+    first: frozenset[int] = _NONE
     seen: bool = True
 
     def beside(self, other: Judged) -> Judged:
@@ -85,8 +86,7 @@ class TraceJudge:
         own = tuple(c for c in rules.contracts if scope_of(c) != "fleet") if wide else rules.contracts
         self._sessions = JudgedSessions(_compiled(own), rules.state, most=most_open or MOST_OPEN)
         # Contracts of the fleet count all calls in one memory, whoever makes them.
-        self._fleet = JudgedSession(name="fleet")
-        self._fleet.open(_compiled(wide), {}, max_keys=MOST_KEYS)
+        self._fleet = JudgedSession(seat_for(_compiled(wide), CellNumbers(), max_keys=MOST_KEYS), "fleet")
         self._has_fleet = bool(wide)
         self._missing_in_sessions, self._missing_in_fleet = MissingParts(rules), MissingParts(rules)
         self._owed: dict[int, Found[str]] = {}
@@ -103,10 +103,10 @@ class TraceJudge:
         """Take into account what happened; a call that began is judged."""
         kept = self._sessions[event.call.session if isinstance(event, Ended) else event.session]
         if event.at is not None:
-            kept.now = max(kept.now, event.at)
-            self._fleet.now = max(self._fleet.now, event.at)
-        if kept.left is not None:
-            kept.left = None
+            kept.pass_time(event.at)
+            if self._has_fleet:
+                self._fleet.pass_time(event.at)
+        kept.left = None
         match event:
             case Began():
                 return self._began(kept, event)
@@ -116,13 +116,13 @@ class TraceJudge:
                     self._ended(self._fleet, event)
             case RunEnded():
                 kept.runs.discard(event.run)
-                self._note_owed(kept, _named(engine_of(kept.session).end_run(event.run)))
+                self._note_owed(kept, _named(kept.engine.end_run(event.run)))
             case Left():
                 kept.left = event.mark
             case Resumed():
                 self._resumed(event)
             case StateSet():
-                kept.session.state.update(dict(event.values))
+                kept.engine.state.update(dict(event.values))
         return None
 
     def _resumed(self, event: Resumed) -> None:
@@ -131,7 +131,7 @@ class TraceJudge:
         kept = self._sessions[event.session]
         # Else with a memory that nobody knows here.
         kept.is_resumed = kept.is_resumed or not is_known
-        kept.session.state.update(dict(event.state))
+        kept.engine.state.update(dict(event.state))
 
     def _began(self, kept: JudgedSession, call: Began) -> Judged:
         kept.has_prompts = kept.has_prompts or call.tool == USER_PROMPT
@@ -140,7 +140,7 @@ class TraceJudge:
             return judged
         places = frozenset((*(place for place, _ in judged.broken), *judged.watched))
         first, kept.refused_by = places - kept.refused_by, kept.refused_by | places
-        return replace(judged, first=first)
+        return judged._replace(first=first)
 
     def _judged_by_all(self, kept: JudgedSession, call: Began) -> Judged:
         judged = self._judged(kept, call)
@@ -163,8 +163,8 @@ class TraceJudge:
         plan = reservation.plan
         return Judged(
             refused=not reservation.allowed,
-            broken=tuple(self._broken(reservation, unknown)),
-            watched=self._watched(reservation, unknown),
+            broken=self._broken(reservation, unknown) if reservation.refusal is not None else (),
+            watched=self._watched(reservation, unknown) if reservation.violations else (),
             guarding=guarding,
             unknown=unknown,
             seen=bool(plan.guards or plan.counts or plan.movers or plan.asked),
@@ -175,10 +175,10 @@ class TraceJudge:
         # What only contracts refuse that cannot be judged is let through.
         passes = bool(unknown) and self._only_unknown(kept, call, args, unknown)
         if passes:
-            kept.session.mode = "shadow"
-        reservation = kept.session.reserve(call.tool, args, deferred=call.deferred, about=call.about)
+            kept.engine.mode = "shadow"
+        reservation = kept.engine.reserve(call.tool, args, False, call.about, call.deferred)
         if passes:
-            kept.session.mode = "enforce"
+            kept.engine.mode = "enforce"
         if reservation.allowed and call.refused and unknown:
             # It did not run then, and nobody can say that it would now: so nothing counts it.
             reservation.abort(ran=False)
@@ -201,19 +201,19 @@ class TraceJudge:
         if end.outcome == "unknown" and end.call.refused:
             self._missing(kept).note_never_ended(kept, end.call.tool)
         result = end.result if is_recorded else None
-        conclude(reservation, result, outcome=end.outcome, args=end.args, measured=end.measured)
+        if end.args is None and end.measured is None:
+            conclude(reservation, result, outcome=end.outcome)
+        else:
+            conclude(reservation, result, outcome=end.outcome, args=end.args, measured=end.measured)
 
     def unmet(self) -> dict[int, Found[str]]:
         """Say of each contract in which sessions something is owed at the end of the recording."""
         owing = any(contract.at_end for contract in self.contracts)
         for kept in self._sessions if owing else ():
-            if kept.owed is not None:
-                self._note_owed(kept, kept.owed)
-                continue
             for run in sorted(kept.runs):
-                self._note_owed(kept, _named(engine_of(kept.session).end_run(run)))
+                self._note_owed(kept, _named(kept.engine.end_run(run)))
             kept.runs.clear()
-            self._note_owed(kept, _named(kept.session.end_session()))
+            self._note_owed(kept, _named(kept.engine.close(ENDED)))
         return self._owed
 
     def _note_owed(self, kept: JudgedSession, unmet: Iterable[tuple[str, str | None]]) -> None:
@@ -229,28 +229,28 @@ class TraceJudge:
         self, kept: JudgedSession, call: Began, args: Mapping[str, Any], unknown: frozenset[int]
     ) -> bool:
         """Tell whether a call would be refused by nothing but contracts that cannot be judged."""
-        engine = engine_of(kept.session)
-        refusal = engine.would(call.tool, args, deferred=call.deferred, about=call.about)
+        refusal = kept.engine.would(call.tool, args, deferred=call.deferred, about=call.about)
         return refusal is not None and all(self._place(broken) in unknown for broken in refusal.broken)
 
     def _place(self, broken: Broken) -> int | None:
         return self._named.get((broken.contract, broken.id))
 
-    def _broken(self, call: Reservation, unknown: frozenset[int]) -> list[tuple[int, Broken]]:
+    def _broken(self, call: Reservation, unknown: frozenset[int]) -> tuple[tuple[int, Broken], ...]:
         found = () if call.refusal is None else call.refusal.broken
         placed = ((self._place(broken), broken) for broken in found)
         # What the session itself objects to - it was halted - belongs to no contract.
-        return [(-1 if place is None else place, broken) for place, broken in placed if place not in unknown]
+        named = ((-1 if place is None else place, broken) for place, broken in placed if place not in unknown)
+        return tuple(named)
 
     def _watched(self, call: Reservation, unknown: frozenset[int]) -> tuple[int, ...]:
-        if not call.violations:
-            return ()
         places = (self._named.get((v.spec, v.id)) for v in call.violations if v.mode == "shadow")
         return tuple(place for place in places if place is not None and place not in unknown)
 
 
 def _learns_from_result(call: Reservation) -> bool:
     """Tell whether a contract takes something from what a call returns."""
+    if not (call.plan.learns or call.extra is not None):
+        return False
     learns = (mover for mover in call.movers() if mover.learns is not None)
     return any(mover.learns_from == "result" for mover in learns)
 

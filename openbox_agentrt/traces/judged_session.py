@@ -6,36 +6,56 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
+from ..acel.engine.engine import Engine
 from ..acel.engine.plan.rule_set import SharedRules
-from ..acel.engine.snapshot.snapshot import SnapshotError, cells_of, go_on, set_aside
+from ..acel.engine.snapshot.lent_engine import CellNumbers, LentEngine, SetAside
+from ..acel.memory.clock import SetClock
 from ..acel.reservation import Reservation
 from ..acel.session import Session, engine_of
 from .events import Began
 from .spilled import Spilled
 
-__all__ = ("JudgedSession", "JudgedSessions")
+__all__ = ("JudgedSession", "JudgedSessions", "Seat", "seat_for")
 
-MOST_OPEN = 1_000
+MOST_OPEN = 200
 """So many sessions are kept in memory; the others wait in a file."""
 
 
-class _Silent:
-    """Take evidence and keep none: what is found is counted elsewhere."""
-
-    def record(self, violation: object, /) -> None:
-        """Let a violation go by."""
-
-
-@dataclass(slots=True, kw_only=True)
-class JudgedSession:
+class Seat(NamedTuple):
     """
-    Hold a session that judges recorded calls, and what is known of its recording.
+    An engine that judges one recorded session after the other.
 
     Attributes:
+        engine: The engine.
+        clock: Its time.
+        lent: Lends it.
+    """
+
+    engine: Engine
+    clock: SetClock
+    lent: LentEngine
+
+
+def seat_for(rules: SharedRules, numbers: CellNumbers, **options: Any) -> Seat:
+    """Make a seat for recorded sessions that are judged by these rules."""
+    clock = SetClock()
+    engine = engine_of(Session(contracts=rules, halt_on_violation=False, clock=clock, **options))
+    # What is found is counted elsewhere.
+    engine.forgo_records()
+    return Seat(engine, clock, LentEngine(engine, numbers))
+
+
+@dataclass(slots=True)
+class JudgedSession:
+    """
+    Hold what is known of a recorded session, and the seat in which it is judged.
+
+    Attributes:
+        seat: Where it is judged.
         name: Its name.
-        now: The latest time.
         has_results: Whether every result that a contract learns from was recorded.
         has_prompts: Whether what the user said was recorded, and
         hides_prompts: without its text.
@@ -45,13 +65,11 @@ class JudgedSession:
         refused_by: Contracts that refused a call of it, by position.
         left: What its memory is known by, as long as nothing has happened since it was left.
         owing: Contracts by which something was owed at an end, by position.
-        owed: What contracts would be owed if it ended now, by text and id; None where that was not asked yet.
-        session: The session.
         flying: The calls that are under way.
     """
 
+    seat: Seat
     name: str
-    now: float = 0.0
     has_results: bool = True
     has_prompts: bool = False
     hides_prompts: bool = False
@@ -61,44 +79,34 @@ class JudgedSession:
     refused_by: frozenset[int] = frozenset()
     owing: frozenset[int] = frozenset()
     left: str | None = None
-    owed: tuple[tuple[str, str | None], ...] | None = None
-    session: Session = field(init=False)
     flying: dict[Began, Reservation] = field(default_factory=dict)
 
-    def open(self, rules: SharedRules, state: Mapping[str, Any], **more: Any) -> None:
-        """Make its session."""
-        options: dict[str, Any] = {
-            **more,
-            "contracts": rules,
-            "halt_on_violation": False,
-            "evidence": _Silent(),
-            "max_trace": 0,
-            "trace_window": 0,
-            "clock": lambda: self.now,
-        }
-        self.session = Session(state, session_id=self.name, **options)
+    @property
+    def engine(self) -> Engine:
+        """Give the engine that judges it."""
+        return self.seat.engine
 
-    def to_bytes(self, *, owed: bool) -> bytes:
-        """Write down what it is, with what it would be `owed` if it ended now. It is of no use afterwards."""
-        known = set_aside(engine_of(self.session))
-        if owed:
-            self.owed = tuple((v.spec, v.id) for v in self.session.end_session())
-        own = [getattr(self, name) for name in _WRITTEN]
-        return pickle.dumps((own, known), protocol=pickle.HIGHEST_PROTOCOL)
+    def pass_time(self, at: float) -> None:
+        """Let its time go on, unless it is later already."""
+        clock = self.seat.clock
+        if at > clock.now:
+            clock.now = at
+
+    def to_bytes(self) -> bytes:
+        """Write down what it is, for its seat is wanted. It is of no use afterwards."""
+        written = (_own(self), self.seat.clock.now, tuple(self.seat.lent.set_aside()))
+        return pickle.dumps(written, protocol=pickle.HIGHEST_PROTOCOL)
 
     @classmethod
-    def from_bytes(cls, data: bytes, rules: SharedRules, *, is_over: bool = False) -> JudgedSession:
-        """Go on with what `to_bytes` wrote; without a session, if it is over and what is owed was asked."""
-        own, known = pickle.loads(data)
-        kept = cls(**dict(zip(_WRITTEN, own, strict=True)))
-        if not is_over or kept.owed is None:
-            kept.owed = None
-            kept.open(rules, {})
-            go_on(engine_of(kept.session), known)
-        return kept
+    def from_bytes(cls, data: bytes, seat: Seat) -> JudgedSession:
+        """Go on with what `to_bytes` wrote, in any seat of the same rules."""
+        own, seat.clock.now, aside = pickle.loads(data)
+        seat.lent.go_on(SetAside(*aside))
+        return cls(seat, *own)
 
 
-_WRITTEN = tuple(part.name for part in fields(JudgedSession) if part.name not in ("session", "flying"))
+# All but the seat, which is the first, and calls under way, which are the last and of which there are none.
+_own = attrgetter(*(part.name for part in fields(JudgedSession)[1:-1]))
 
 
 class JudgedSessions:
@@ -115,12 +123,11 @@ class JudgedSessions:
         self._rules = rules
         self._state = state
         self._most = self._full = most
+        self._numbers = CellNumbers()
         self._open: OrderedDict[str, JudgedSession] = OrderedDict()
+        self._free: list[Seat] = []
         self._spilled: Spilled | None = None
         self._count = 0
-        self._can_spill: bool | None = None
-        # Where runs are told apart, what is owed depends on which of them are over.
-        self._asks_owed = bool(rules.at_end) and not rules.tells_runs_apart
 
     def __len__(self) -> int:
         return self._count
@@ -138,9 +145,10 @@ class JudgedSessions:
 
     def __iter__(self) -> Iterator[JudgedSession]:
         yield from list(self._open.values())
+        seat = self._seat()
         for name, data in () if self._spilled is None else self._spilled:
             if name not in self._open:
-                yield JudgedSession.from_bytes(data, self._rules, is_over=True)
+                yield JudgedSession.from_bytes(data, seat)
 
     def go_on(self, old: str, new: str, mark: str) -> bool:
         """Go on with a session under a new name; tell whether it is there as it was left, with that mark."""
@@ -162,35 +170,27 @@ class JudgedSessions:
 
     def _found(self, name: str) -> JudgedSession:
         data = None if self._spilled is None else self._spilled.get(name)
+        seat = self._seat()
         if data is not None:
-            return JudgedSession.from_bytes(data, self._rules)
+            return JudgedSession.from_bytes(data, seat)
         self._count += 1
-        kept = JudgedSession(name=name)
-        kept.open(self._rules, self._state)
-        return kept
+        seat.clock.now = 0.0
+        seat.lent.begin(self._state)
+        return JudgedSession(seat, name)
+
+    def _seat(self) -> Seat:
+        return self._free.pop() if self._free else seat_for(self._rules, self._numbers)
 
     def _spill(self) -> None:
         """Put half of the sessions into the file, those that were not used for longest."""
         half = self._most // 2
         idle = [name for name, kept in self._open.items() if not kept.flying]
-        if self._can_spill is None:
-            self._can_spill = _can_be_written(next(iter(self._open.values())))
-        written = {
-            name: self._open[name].to_bytes(owed=self._asks_owed) for name in idle[: half * self._can_spill]
-        }
+        # What contracts remember that have code of their own is theirs, so sessions stay in memory.
+        written = {} if self._rules.custom else {n: self._open[n].to_bytes() for n in idle[:half]}
         if self._spilled is None:
             self._spilled = Spilled()
         self._spilled.put(written)
         for name in written:
-            del self._open[name]
+            self._free.append(self._open.pop(name).seat)
         # Those with calls under way stay, and are not looked at again for each that is added.
         self._full = self._most if len(self._open) < self._most else len(self._open) + max(half, 1)
-
-
-def _can_be_written(kept: JudgedSession) -> bool:
-    try:
-        cells_of(engine_of(kept.session).store)
-    except SnapshotError:
-        # What contracts remember that have code of their own is theirs, so sessions stay in memory.
-        return False
-    return True

@@ -10,7 +10,6 @@ from ..acel.engine.plan.outline import FiledContract
 from ..acel.engine.plan.reads import contracts_guarding, contracts_reading, reads_arguments
 from ..acel.events import USER_PROMPT
 from ..acel.rulesfile import Rules
-from ..acel.session import engine_of
 from .events import Began
 from .judged_session import JudgedSession
 
@@ -30,17 +29,6 @@ class NotRecorded(NamedTuple):
     memory: bool
 
 
-def _missing(kept: JudgedSession, call: Began) -> NotRecorded:
-    return NotRecorded(
-        arguments=call.args is None,
-        times=call.at is None,
-        results=not kept.has_results,
-        prompts=kept.hides_prompts or not kept.has_prompts,
-        subject=call.about is None,
-        memory=kept.is_resumed,
-    )
-
-
 class MissingParts:
     """
     Tell which contracts cannot be judged, of sessions that all have the same contracts.
@@ -51,11 +39,13 @@ class MissingParts:
 
     def __init__(self, rules: Rules) -> None:
         self._places = {id(contract): place for place, contract in enumerate(rules.contracts)}
-        self._plans: dict[tuple[str, NotRecorded, frozenset[int]], tuple[frozenset[int], frozenset[int]]] = {}
+        self._plans: dict[
+            tuple[str, tuple[bool, ...], frozenset[int]], tuple[frozenset[int], frozenset[int]]
+        ] = {}
 
     def note_never_ended(self, kept: JudgedSession, tool: str) -> None:
         """Remember which contracts would ask how long a call ran that was refused when it was recorded."""
-        plan = engine_of(kept.session).store.book.plan(tool)
+        plan = kept.engine.store.book.plan(tool)
         asked = [guard for entry, _ in plan.asked for rule in entry.every_rule() for guard in rule.guards]
         cells = [(guard.contract, guard.guard.cell) for guard in (*plan.guards, *asked)]
         flying = {id(contract) for contract, cell in cells if cell is not None and cell.kind == "flights"}
@@ -66,7 +56,7 @@ class MissingParts:
         if call.args is not None:
             return
         kept.hides_prompts = kept.hides_prompts or call.tool == USER_PROMPT
-        filed = engine_of(kept.session).store.book.rules.filed
+        filed = kept.engine.store.book.rules.filed
         kept.miscounted |= {
             place
             for contract, place in self._places.items()
@@ -75,19 +65,27 @@ class MissingParts:
 
     def guarding(self, kept: JudgedSession, call: Began) -> tuple[frozenset[int], frozenset[int]]:
         """Find the contracts that may object to a call, and those of which nobody can tell if they do."""
-        missing = _missing(kept, call)
+        # In the order of `NotRecorded`.
+        missing = (
+            call.args is None,
+            call.at is None,
+            not kept.has_results,
+            kept.hides_prompts or not kept.has_prompts,
+            call.about is None,
+            kept.is_resumed,
+        )
         name = (call.tool, missing, kept.miscounted)
         known = self._plans.get(name)
         if known is None:
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
-            known = self._plans[name] = self._guarding(kept, call.tool, missing)
+            known = self._plans[name] = self._guarding(kept, call.tool, NotRecorded(*missing))
         return known
 
     def _guarding(
         self, kept: JudgedSession, tool: str, missing: NotRecorded
     ) -> tuple[frozenset[int], frozenset[int]]:
-        plan = engine_of(kept.session).store.book.plan(tool)
+        plan = kept.engine.store.book.plan(tool)
         every = self.places(contracts_guarding(plan))
         sure = self.places(id(guard.contract) for guard in plan.guards)
         unknown = self.places(contracts_reading(plan, **missing._asdict())) | (kept.miscounted & every)

@@ -149,14 +149,23 @@ KINDS: tuple[dict[str, Any], ...] = (
     {"template": "max_distinct", "args": ["n*", "k", 1], "mode": "shadow"},
     {"template": "came_from", "args": ["pay", "k"], "kwargs": {"sources": [{"tool": "look", "path": "id"}]}},
     {"template": "existence", "args": ["note", 2], "scope": "run"},
+    {"template": "must_precede", "args": ["look", "pay"], "key": "k", "since": "shut"},
+    {"template": "must_precede", "args": ["look", "note"], "since": "shut"},
+    {"template": "alternate_precedence", "args": ["look", "pay"], "within": 60},
+    {"template": "chain_precedence", "args": ["look", "pay"], "key": "k"},
+    {"template": "at_most_total", "args": ["pay", "amount", 27], "key": "k", "per": "hour"},
+    {"template": "keeps_out", "args": ["note", "k", {"tool": "look", "path": "id"}]},
+    {"template": "never_after", "args": ["note", "shut"], "on_violation": "halt"},
+    {"template": "at_most_n_times", "args": ["pay", 2], "when": "session.shut == 0"},
+    {"template": "requires_state", "args": ["look", "x", 3], "within": 40},
 )
 
 
 def hectic(random_: random.Random) -> Iterator[TraceEvent]:
-    """Give what happens in nine sessions by turns, much of it at once, some of it not recorded."""
+    """Give what happens in many sessions by turns, much of it at once, some of it not recorded."""
     under_way: list[Began] = []
     for number in range(150):
-        session, at, run = f"s{random_.randrange(9)}", number * 3.0, random_.choice("ab")
+        session, at, run = f"s{number // 15 + random_.randrange(9)}", number * 3.0, random_.choice("ab")
         tool, args = (
             random_.choice(("look", "pay", "note", "shut")),
             {"k": random_.choice("abc"), "amount": 9},
@@ -177,10 +186,11 @@ def hectic(random_: random.Random) -> Iterator[TraceEvent]:
             yield Resumed(session=session, state={"y": number}, at=at)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(16))
 def test_sessions_of_every_kind_go_on_out_of_a_file(seed: int) -> None:
     random_ = random.Random(seed)
     some = rules(*random_.sample(KINDS, 6))
+    # With room for all, each session has an engine of its own, that judged no other before.
     few, many = TraceJudge(some, most_open=2), TraceJudge(some)
 
     for event in hectic(random_):

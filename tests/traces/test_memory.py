@@ -16,7 +16,7 @@ from openbox_agentrt.acel import Session, at_most_n_times
 from openbox_agentrt.acel.rulesfile import parse_rules
 from openbox_agentrt.cli.mine import recorded_sessions
 from openbox_agentrt.evidence import EvidenceFile
-from openbox_agentrt.traces import backtest, counts, judge, open_calls, sampled, sorting
+from openbox_agentrt.traces import backtest, counts, judge, open_calls, sampled, sorting, spilled
 from openbox_agentrt.traces.events import TraceEvent
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.in_time import in_time
@@ -31,6 +31,7 @@ SLACK = 700
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "IN_MEMORY", 4_000)
+    monkeypatch.setattr(spilled, "IN_MEMORY", 4_000)
     monkeypatch.setattr(open_calls, "MOST_OPEN", 20)
     monkeypatch.setattr(counts, "MOST_NAMED", 20)
     monkeypatch.setattr(judge, "MOST_OPEN", 20)

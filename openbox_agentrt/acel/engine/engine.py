@@ -131,6 +131,13 @@ class Engine(Admission):
         """Let `recorder` keep each violation as well; one for each `owner`."""
         self.records.watch(owner, recorder)
 
+    def forgo_records(self) -> None:
+        """Keep nothing of what happens from here on: violations name what is broken, and no more."""
+        # Loaded here: it is for whoever judges what has happened already.
+        from .record.no_records import NoRecords, NoTrace
+
+        self.rows, self.records = NoTrace(keep=0), NoRecords()
+
     @property
     def kept(self) -> SessionGate | None:
         """Give the way to the store that keeps the memory of the session, if one does."""

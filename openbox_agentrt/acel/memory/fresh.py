@@ -45,6 +45,11 @@ class Voids:
         """Take it back, since the call never ran."""
         self.flying.pop(step, None)
 
+    def resume(self, top: int) -> None:
+        """Go on where `latest` was given, in place of everything else."""
+        self.top, self.seen = top, 0
+        self.flying.clear()
+
     def latest(self) -> int:
         """Give the step before which nothing counts."""
         return max(self.top, *self.flying.values()) if self.flying else self.top
@@ -117,7 +122,7 @@ class Fresh(LiveCell):
         return {"voided": self.own.latest(), "marks": [list(mark) for mark in self.marks]}
 
     def load(self, data: dict[str, Any]) -> None:
-        self.own.top = int(data["voided"])
+        self.own.resume(int(data["voided"]))
         self.marks = [(int(step), float(at)) for step, at in data["marks"]]
 
     def _recent(self, at: float) -> bool:
@@ -151,7 +156,7 @@ class FreshByKey(Keyed):
         return {"voided": self.common.latest(), "values": super().dump()}
 
     def load(self, data: dict[str, Any]) -> None:
-        self.common.top = int(data["voided"])
+        self.common.resume(int(data["voided"]))
         super().load(data["values"])
 
 

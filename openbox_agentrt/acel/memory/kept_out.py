@@ -84,6 +84,7 @@ class Secrets(LearningCell):
     def load(self, data: dict[str, Any]) -> None:
         self._known = {str(digest): (int(length), None) for length, digest in data["secrets"]}
         self._too_many = bool(data["full"])
+        self._read_just_now.clear()
 
 
 class KeptOut(CellGuard):

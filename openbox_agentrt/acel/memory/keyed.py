@@ -180,6 +180,7 @@ class Keyed(LiveCell):
     def load(self, data: dict[str, Any]) -> None:
         self._entries = {}
         self._changed = None
+        self._next_sweep = float("-inf")
         for name, inner in data.items():
             key = self.key.spelt(name)
             if key in self._entries:

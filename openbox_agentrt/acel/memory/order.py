@@ -53,6 +53,7 @@ class Latest(LiveCell):
 
     def load(self, data: int) -> None:
         self.top = int(data)
+        self.flying.clear()
 
 
 class StepMark(LiveCell):

@@ -93,6 +93,7 @@ class Periodic(LiveCell):
         self._current = self._make()
         self._current.load(data["memory"])
         self._span = (float(data["from"]), float(data["to"]))
+        self._fault = None
 
 
 class _PeriodicMover(ForwardingMover):

@@ -7,7 +7,7 @@ Kinds that few contracts have are loaded where one is made: a hook is a process 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -104,6 +104,11 @@ class SessionMemory:
         if live is None:
             live = self._cells[cell, since] = self._make(cell)
         return live
+
+    @property
+    def pieces(self) -> Mapping[tuple[Cell, int], LiveCell]:
+        """Give every piece of memory, by its name and the step after which its contracts were added."""
+        return self._cells
 
     def cells(self) -> list[tuple[str, LiveCell]]:
         """List every piece of memory with its name."""

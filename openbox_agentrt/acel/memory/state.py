@@ -147,6 +147,14 @@ class StateStore(StateView):
         self._data.clear()
         self._data.update(data)
 
+    def renew(self, data: Mapping[str, Any], *, written: Mapping[str, float] | None = None) -> None:
+        """Hold other entries in place of all there are, as of when they were `written`, or now."""
+        self._data.clear()
+        self._data.update(data)
+        if written is None:
+            written = _NEVER if self._stamp is None else dict.fromkeys(data, self._stamp())
+        self._written = written
+
     def written(self) -> dict[str, float]:
         """Tell when each key was last written, as far as times are kept."""
         return dict(self._written)

@@ -114,6 +114,7 @@ class Tokens(LiveCell):
 
     def load(self, data: list[float]) -> None:
         self.tokens = [Token(float(at), 0) for at in data]
+        self._given, self._without = 0, []
 
 
 class _Give(RoleMover):

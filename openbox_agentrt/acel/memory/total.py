@@ -19,6 +19,8 @@ from .window import put_in_time
 if TYPE_CHECKING:
     from ..contracts.base import SessionRule, TemporalContract
 
+_MOST_DIGITS = 15
+
 
 @dataclass(frozen=True, slots=True)
 class _Deferred:
@@ -227,13 +229,12 @@ class Sum(LiveCell):
         return data
 
     def load(self, data: dict[str, Any]) -> None:
-        self.total = read_amount(data["total"], text=True, negative=True)
-        self._entries = deque(
-            (float(at), read_amount(amount, text=True, negative=True)) for at, amount in data["entries"]
-        )
+        self.total = _read_shown(data["total"])
+        self._entries = deque((float(at), _read_shown(amount)) for at, amount in data["entries"])
         self.unread = data["unread"]
+        self._unmeasured = ()
         at = data.get("unread_at")
-        self._unread_at = self._now() if at is None else float(at)
+        self._unread_at = 0.0 if self.unread is None else self._now() if at is None else float(at)
 
     def _read(self, args: Any) -> Amount | ValueError:
         _, _, text, negative = self._how
@@ -310,6 +311,13 @@ class Sum(LiveCell):
                 return
             self._entries.remove(ticket)  # type: ignore[arg-type]  # the time is None only above
         self.total = subtract(self.total, ticket[1])
+
+
+def _read_shown(text: Any) -> Amount:
+    """Read what `show` wrote. A whole number stays one, by which most amounts are compared."""
+    if type(text) is str and text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
+        return int(text)
+    return read_amount(text, text=True, negative=True)
 
 
 class Spend(CellGuard):

@@ -25,7 +25,8 @@ VERSION = 1
 _HASH = len(" #") + 16
 # What is said of a contract and says nothing about what it remembers.
 _NOT_ITS_MEMORY = frozenset({"id", "mode", "severity", "on_violation", "recheck"})
-_SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
+SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
+"""Why a session may admit nothing more that is written down, by what is written of it."""
 
 
 class SnapshotError(ValueError):
@@ -92,38 +93,6 @@ def restore_snapshot(engine: Engine, snapshot: Mapping[str, Any], *, migrate: bo
         raise SnapshotError(f"snapshot cannot be read, {type(error).__name__}") from error
 
 
-def set_aside(engine: Engine) -> dict[str, Any]:
-    """
-    Give what a session knows that goes on in this process, under the very same rules; no call is under way.
-
-    It costs a fraction of a snapshot: rules are not compared, and only memory that was used is looked at.
-    """
-    store = engine.store
-    store.settle()
-    with store.lock:
-        cells = {name: cell.dump() for name, cell in store.memory.cells() if not cell.idle()}
-        memory = {**common_memory(store), "cells": cells}
-    return {
-        "state": engine.state.view().snapshot(),
-        "memory": memory,
-        "tools": tuple(store.book.plans),
-    }
-
-
-def go_on(engine: Engine, aside: Mapping[str, Any]) -> None:
-    """Let a new session know what `set_aside` gave, under rules whose `cells_of` have a name each."""
-    store = engine.store
-    for tool in aside["tools"]:
-        # Which makes the memory that its contracts have.
-        store.book.plan(tool)
-    with store.lock:
-        known = dict(store.memory.cells())
-        if not aside["memory"]["cells"].keys() <= known.keys():
-            known = cells_of(store)
-        remember(store, aside["memory"], cells=known)
-    engine.state.load(aside["state"])
-
-
 def _dump(store: SessionStore) -> dict[str, Any]:
     # A call under way is an unknown outcome from now on, and not since the clock was last read.
     timeline = together(store.memory.timelines())
@@ -162,25 +131,19 @@ def load_memory(store: SessionStore, data: Mapping[str, Any], *, migrate: bool =
         remember(store, data, migrate=migrate)
 
 
-def remember(
-    store: SessionStore,
-    data: Mapping[str, Any],
-    *,
-    migrate: bool = False,
-    cells: Mapping[str, LiveCell] | None = None,
-) -> None:
-    """Do as `load_memory`, for a caller that holds the lock and may know all `cells` that are remembered."""
+def remember(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = False) -> None:
+    """Do as `load_memory`, for a caller that holds the lock."""
     # Most remember nothing of a contract as such: to name all of them is a third of what a restart takes.
     names = _names(store) if data["since"] or data["violated"] else {}
     _begin_since(store, data["since"], names)
     if "digest_key" in data:
         store.memory.keep_digest_key(bytes.fromhex(data["digest_key"]))
-    cells = cells_of(store) if cells is None else cells
+    cells = cells_of(store)
     unknown = data["cells"].keys() - cells.keys()
     if unknown and not migrate:
         raise SnapshotError(f"snapshot remembers {shown(min(unknown))}, which no contract does")
     store.step = int(data["step"])
-    store.shut = None if data["closed"] is None else _SHUT[data["closed"]]
+    store.shut = None if data["closed"] is None else SHUT[data["closed"]]
     store.violated = frozenset(key for name in data["violated"] for key in _named(names, name))
     if data["time"] is not None:
         store.memory.timeline.advance(float(data["time"]))

@@ -83,6 +83,10 @@ class SessionStore(CallStore):
         self.shut = None
         self.violated = self._ended = NONE
 
+    def resume(self, *, step: int, shut: SessionRule | None, violated: frozenset[int]) -> None:
+        """Go on after a step, beside what cells remember. No call is under way. The lock is held."""
+        self.step, self.shut, self.violated, self._ended = step, shut, violated, NONE
+
     @property
     def journal(self) -> str:
         """Give the name under which a journal tells of this store; empty if none does."""
