@@ -22,6 +22,8 @@ class Gate(Reservation):
 
     __slots__ = ()
 
+    early = True
+
     @property
     def violation(self) -> Violation | None:
         """Give the first contract that the call breaks, whether it is stopped or only watched."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .._plain.arguments import plain_args
-from .engine.plan.planned_call import PlannedCall
+from .engine.plan.planned_call import NOWHERE, PlannedCall
 
 if TYPE_CHECKING:
     from typing import Any, Protocol, Self, TypedDict, Unpack
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         shown: Mapping[str, Any] | None
         conceal: Callable[[Any], Any] | None
 
+    from .engine.plan.tool_plan import Landing
+
     class Settles(Protocol):
         """The part of an engine that a reservation ends in."""
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
         async def arecheck(self, call: Reservation, /) -> bool: ...
 
-        def settle(self, call: Reservation, result: Any, /) -> Violation | None: ...
+        def settle(self, call: Reservation, result: Any, landing: Landing, /) -> Violation | None: ...
 
         async def asettle(self, call: Reservation, result: Any, /) -> Violation | None: ...
 
@@ -72,7 +74,7 @@ class Reservation(PlannedCall):
         waits: Whether its work begins later: if it is dropped until then, it never ran.
     """
 
-    __slots__ = ("_claim", "_engine")
+    __slots__ = ("_engine",)
 
     allowed: bool = True
     refusal: Refusal | None = None
@@ -92,15 +94,14 @@ class Reservation(PlannedCall):
         self.extra = None
         self.tickets = None
         self.special = False
-        self.early = False
         self._engine = engine
-        # list.pop is atomic, so of two threads that finish the same call only one does.
-        self._claim = [True]
+        # dict.pop is atomic, so of two threads that finish the same call only one does.
+        self.under_way = NOWHERE
 
     @property
     def finished(self) -> bool:
         """Tell whether it was used, or refused."""
-        return not self._claim
+        return self.step not in self.under_way
 
     @property
     def has_to_start(self) -> bool:
@@ -171,14 +172,14 @@ class Reservation(PlannedCall):
             ReservationError: It was used before, or was refused.
         """
         if told and any(each is not None for each in told.values()):
-            self._claim_with(told)
+            landing = self._claim_with(told)
         else:
             # As `claim`, and in most calls one step less.
             try:
-                self._claim.pop()
-            except IndexError:
+                landing = self.under_way.pop(self.step)
+            except KeyError:
                 raise self._used() from None
-        return self._engine.settle(self, result)
+        return self._engine.settle(self, result, landing)
 
     async def acommit(self, result: Any = None, **told: Unpack[ToldAtEnd]) -> Violation | None:
         """Do as `commit`, and wait for conditions and a commit function that have to be awaited."""
@@ -257,30 +258,31 @@ class Reservation(PlannedCall):
         self.claim()
         self._engine.drop(self, ran=False)
 
-    def claim(self) -> None:
+    def claim(self) -> Landing:
         """Use the reservation up. Whoever does has to settle it."""
         try:
-            self._claim.pop()
-        except IndexError:
+            return self.under_way.pop(self.step)
+        except KeyError:
             raise self._used() from None
 
     def _used(self) -> ReservationError:
         where = f"the reservation of {self.tool!r:.200} at step {self.step}"
         return ReservationError(f"{where} {'is finished' if self.allowed else 'was refused'}")
 
-    def _claim_with(self, told: ToldAtEnd) -> None:
+    def _claim_with(self, told: ToldAtEnd) -> Landing:
         args, shown = told.get("args"), told.get("shown")
         ran = None if args is None else plain_args(args)
         seen = None if shown is None else plain_args(shown)
         # From here on it has to be settled, so nothing that may raise comes after.
-        self.claim()
+        landing = self.claim()
         self.final, self.shown = ran, seen
         self.measured, self.conceal = told.get("measured"), told.get("conceal")
         self.altered = self.special = True
+        return landing
 
     def refuse(self, refusal: Refusal) -> None:
         """Refuse the call, which must not run: there is nothing left to settle."""
-        self._claim.clear()
+        self.under_way.pop(self.step, None)
         self.allowed = False
         self.refusal = refusal
 
@@ -292,9 +294,9 @@ class Reservation(PlannedCall):
         return self
 
     def __del__(self) -> None:
-        if self._claim and self.admitted and self.step:
+        if self.step in self.under_way:
             # Of what is dropped together, another one's finalizer may run later.
-            self._claim.clear()
+            self.under_way.pop(self.step, None)
             self._engine.drop(self, ran=not self.waits)
 
     def __repr__(self) -> str:

@@ -60,13 +60,13 @@ def pay(session: Session) -> Callable[[], object]:
 
 
 MOST_STEPS = {
-    "at most n times": 475,
-    "only after": 445,
-    "never after": 445,
-    "in total": 580,
-    "in a window": 590,
-    "by the end": 460,
-    "by a pattern": 640,
+    "at most n times": 425,
+    "only after": 385,
+    "never after": 385,
+    "in total": 515,
+    "in a window": 530,
+    "by the end": 410,
+    "by a pattern": 590,
     "for each account": 1_090,
 }
 """Instructions of a call that is reserved and committed under one contract, and three in a hundred more."""

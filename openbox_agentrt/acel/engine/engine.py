@@ -260,7 +260,6 @@ class Engine(Admission):
         for breach in breaches:
             end = self.enter(event, found_breach.values_of(breach))
             end.step = self.store.step
-            end.claim()
             found += self.records.record(end, [found_breach.of_breach(breach, self._mode)])
         return found
 

@@ -59,9 +59,7 @@ def _replay(engine: Engine, record: ToolCallEvent | Mapping[str, Any], every: bo
     event, at = _read(record)
     if event.outcome == "aborted":
         # It never ran, so it is no part of what happened.
-        skipped = engine.enter(event.tool, event.args)
-        skipped.claim()
-        engine.store.skip(skipped)
+        engine.store.skip(engine.enter(event.tool, event.args))
         return []
     begun, found = _begin(engine, event, at, every)
     return found + _end(engine, begun, event, at)
@@ -97,10 +95,11 @@ def _begin(
     engine: Engine, event: ToolCallEvent, at: float | None, every: bool
 ) -> tuple[Replayed, list[Violation]]:
     call = engine.enter(event.tool, event.args)
-    call.claim()
     spec = call.plan.spec
     failed: Asked = [] if spec is None else spec.before(engine.view, call.args)
     breaches = engine.store.reserve(call, at=at, force=True) or []
+    # Its record ends it, and no finalizer.
+    call.under_way.pop(call.step, None)
     return Replayed(call, bool(failed or breaches)), engine.report_replayed(
         call, failed, breaches, every=every
     )

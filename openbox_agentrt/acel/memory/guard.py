@@ -64,9 +64,16 @@ def blocked_by(breaches: Iterable[Breach]) -> bool:
 
 
 class LiveGuard(ABC):
-    """Compare a call with what a session remembers, for one contract."""
+    """
+    Compare a call with what a session remembers, for one contract.
+
+    Attributes:
+        heeds_success: Whether it matters to it how many calls have succeeded, and not only how many came.
+    """
 
     __slots__ = ("contract", "guard")
+
+    heeds_success: ClassVar[bool] = True
 
     def __init__(self, contract: TemporalContract | SessionRule, guard: Guard) -> None:
         self.contract = contract

@@ -90,6 +90,8 @@ class Ban(CellGuard):
 
     __slots__ = ()
 
+    heeds_success = False
+
     def holds(self, cell: Any, call: JudgedCall) -> bool:
         return not cell.started()
 
@@ -102,6 +104,8 @@ class Cap(CellGuard):
     """Require that fewer than n calls were let through."""
 
     __slots__ = ()
+
+    heeds_success = False
 
     def holds(self, cell: Any, call: JudgedCall) -> bool:
         return bool(cell.started() < self.guard.n)

@@ -325,6 +325,8 @@ class Spend(CellGuard):
 
     __slots__ = ("_whole",)
 
+    heeds_success = False
+
     def __init__(self, contract: TemporalContract | SessionRule, guard: Guard, cell: LiveCell) -> None:
         super().__init__(contract, guard, cell)
         # By far the most frequent: whole numbers, a whole session, one total.

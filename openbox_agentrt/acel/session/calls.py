@@ -48,7 +48,7 @@ class SessionCalls:
         self,
         tool: str,
         args: Mapping[str, Any] | None = None,
-        *,
+        # By position as well, which nobody needs: Python enters functions slowly that forbid it.
         deferred: _Deferred = (),
         started: bool = False,
         about: About | None = None,

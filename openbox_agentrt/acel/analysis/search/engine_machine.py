@@ -216,7 +216,8 @@ class Machine:
 
     def _load(self, state: State) -> None:
         store = self._store
-        store.step, store.flying, store.shut = _STEP, 0, HALTED if state.shut else None
+        store.step, store.shut = _STEP, HALTED if state.shut else None
+        store.under_way.clear()
         store.violated = frozenset()
         known = state is self._loaded and not state.flying
         for place in self._moved_since if known else range(len(self._views)):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from ...._plain.arguments import plain_args
 from ...contracts.base import MALFORMED
 from ...contracts.rules import Guard
-from ...gate import Gate
 from ...match.keys import NOBODY, About
 from ...memory.deferred import read_deferred
 from ...memory.guard import Breach, NeverHolds, blocked_by
@@ -57,12 +56,11 @@ class Admission(Settlement):
             started: Whether it runs as soon as it is let through, so that nobody says when it starts.
             about: Whose call it is, if not whose the session is.
             deferred: Arguments whose values are known only once the call has run.
-            kind: With `Gate`, as `precheck` gives it, a prerequisite counts from now.
+            kind: With `gate.Gate`, as `precheck` gives it, a prerequisite counts from now.
         """
         if about is not None or deferred or not self._is_plain:
             began = 0.0 if self._meter is None else time.perf_counter()
             call = self._entered(tool, args, about, deferred, kind)
-            call.early = kind is Gate
             return self._reserve_asking(call, began, started=started)
         if type(tool) is str and type(args) is dict:
             plan = self._plans.get(tool) or self.store.book.plan(tool)
@@ -70,13 +68,12 @@ class Admission(Settlement):
         else:
             call = self.enter(tool, args, kind)
             plan = call.plan
-        if kind is Gate:
-            call.early = True
         if plan.fleet:
             return self._reserve_asking(call, 0.0, started=started)
         failed = None if plan.spec is None else plan.spec.before(self.view, call.args)
         breaches = self.store.reserve(call, None, False, failed)
-        if breaches or failed or (call.extra is not None and call.extra.faults):
+        # What has failed is refused, so something is told of it.
+        if breaches is not None or (call.extra is not None and call.extra.faults):
             self._judged(call, failed or [], breaches or [], 0.0)
         return call
 
@@ -120,9 +117,10 @@ class Admission(Settlement):
                 breaches = self._unless_kept(call, breaches, await self._kept.awritten(call))
         except BaseException:
             # Cancelled: it never ran, and what the store may have is given back there.
-            self.store.abort(call, ran=False)
+            if not call.finished:
+                call.claim()
+                self.store.abort(call, ran=False)
             self._finish(call, "undo")
-            call.claim()
             raise
         if breaches or failed or began or call.extra is not None:
             self._judged(call, failed or [], breaches or [], began)
@@ -159,7 +157,6 @@ class Admission(Settlement):
         """Give the refusal that `reserve` would make of a call now, or None. Nothing moves."""
         away = [] if self._kept is None else self._kept.hold()
         call = self._entered(tool, args, about, deferred)
-        call.claim()
         spec = call.plan.spec
         failed = None if spec is None else spec.before(self.view, call.args)
         breaches = away or self.store.would(call)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ...verdict import Mode
     from ...violations import Violation
     from ..fleet.fleet_gate import FleetGate
+    from ..plan.tool_plan import Landing
     from ..record.records import Meter, Records
     from ..record.trace import Trace
     from ..store.session_store import SessionStore
@@ -85,11 +86,23 @@ class Settlement:
         self._watching = mode == "shadow"
         self._see_ways()
 
-    def settle(self, call: Reservation, result: Any) -> Violation | None:
-        """Settle a call that ran: check its result, let it become state, and commit it."""
+    def settle(self, call: Reservation, result: Any, landing: Landing) -> Violation | None:
+        """
+        Settle a call that ran: check its result, let it become state, and commit it.
+
+        Args:
+            call: The call, which was taken out of those under way.
+            result: What it returned.
+            landing: What its success moves, if that is all, see `Landing`.
+        """
+        if landing is not None and not call.special:
+            if landing:
+                self.store.landed.append(landing)
+            self.rows.add(call.step, call.tool, call.args, result)
+            return None
         spec = call.plan.ends
         if spec is None:
-            over = self.store.land(call, result)
+            over = self.store.commit(call, result)
             if over or call.special:
                 self._succeeded(call, result, over)
             else:

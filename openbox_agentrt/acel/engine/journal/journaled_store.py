@@ -97,7 +97,6 @@ class JournaledStore(SessionStore):
         "_late",
         "_left",
         "_noted",
-        "_objecting",
         "_places",
         "_redacts",
         "_run",
@@ -105,6 +104,9 @@ class JournaledStore(SessionStore):
         "_start",
         "_writing",
     )
+
+    # An end is written before whoever called goes on.
+    _lets_land = False
 
     def __init__(
         self,
@@ -133,8 +135,6 @@ class JournaledStore(SessionStore):
             initial["written"] = written
         self._start: dict[str, Any] | None = {**initial, **start}
         self._first, self._places = _filed(self.book.rules)
-        # Set while a call is looked at again that something objects to: it is noted with the objections.
-        self._objecting = False
         self._late = bool(getattr(sink, "late_arguments", False))
         self._redacts = bool(getattr(sink, "redacts", False))
         self._folded = _folded_keys(self.book.rules) if self._redacts else ()
@@ -173,10 +173,6 @@ class JournaledStore(SessionStore):
         over = self._settle(call, "commit", at)
         self._write()
         return over
-
-    def land(self, call: PlannedCall, result: Any) -> list[Breach] | None:
-        # It is written before whoever called goes on.
-        return self.commit(call, result)
 
     def hear(self, call: PlannedCall, breaches: list[Breach]) -> None:
         if call.question.is_asked:
@@ -244,10 +240,12 @@ class JournaledStore(SessionStore):
         self._folded = _folded_keys(self.book.rules) if self._redacts else ()
         self._noted.append(_Noted("add", more={"contract": meaning_of(contract), "text": contract.spec}))
 
-    def _move(self, plan: Plan, call: PlannedCall) -> None:
-        super()._move(plan, call)
-        if not self._objecting:
+    def _let_through(self, plan: Plan, call: PlannedCall, anyway: bool) -> bool:
+        is_through = super()._let_through(plan, call, anyway)
+        # One that something objects to is noted with the objections.
+        if is_through and not anyway:
             self._noted.append(_Noted("reserve", call, None, self._time() if plan.timeline else None))
+        return is_through
 
     def _recheck(self, call: PlannedCall, again: ArgumentRules) -> list[Breach]:
         breaches = super()._recheck(call, again)
@@ -256,11 +254,7 @@ class JournaledStore(SessionStore):
         return breaches
 
     def _object(self, plan: Plan, call: PlannedCall, force: bool, refuse: object) -> list[Breach]:
-        self._objecting = True
-        try:
-            breaches = super()._object(plan, call, force, refuse)
-        finally:
-            self._objecting = False
+        breaches = super()._object(plan, call, force, refuse)
         more = {"code": True} if refuse else {}
         at = self._time() if plan.timeline else None
         self._noted.append(_Noted("reserve", call, breaches, at, more, self._places))

@@ -35,6 +35,9 @@ class PlanBook:
     """
     Keep the contracts of a session, bound to its memory as its tools are called.
 
+    Args:
+        lets_land: Whether a call that succeeded may be left to be counted, see `Landing`.
+
     Attributes:
         rules: The contracts. A set that is shared with other sessions is never changed.
         memory: What they remember.
@@ -42,7 +45,18 @@ class PlanBook:
         since: After which step a contract was added, by identity, for those added on the way.
     """
 
-    __slots__ = ("_bound", "_known", "_lock", "_owned", "_specs", "memory", "plans", "rules", "since")
+    __slots__ = (
+        "_bound",
+        "_known",
+        "_lets_land",
+        "_lock",
+        "_owned",
+        "_specs",
+        "memory",
+        "plans",
+        "rules",
+        "since",
+    )
 
     def __init__(
         self,
@@ -50,6 +64,8 @@ class PlanBook:
         memory: SessionMemory,
         lock: LockType,
         known: Iterable[str] | None,
+        *,
+        lets_land: bool = True,
     ) -> None:
         self.rules = rules
         self._owned = not isinstance(rules, SharedRules)
@@ -57,6 +73,7 @@ class PlanBook:
         self.plans: dict[str, Plan] = {}
         self.since: Mapping[int, int] = _NONE_SINCE
         self._lock = lock
+        self._lets_land = lets_land
         self._bound: dict[int, BoundContract] = {}
         self._known = None if known is None else {normal_name(name) for name in known}
         self._specs: Mapping[str, ToolSpec] = _NO_SPECS
@@ -197,7 +214,7 @@ class PlanBook:
 
     def _plan(self, tool: str) -> Plan:
         outline = self.rules.outline(tool)
-        plan = Plan(tool, self._specs.get(tool))
+        plan = Plan(tool, self._specs.get(tool), lets_land=self._lets_land)
         is_known = self._known is None or tool in self._known or outline.named
         if outline.tallies is not None and is_known and not (self.rules.custom or self.since):
             plan.count(outline.tallies, self.memory, outline.decided)

@@ -10,12 +10,15 @@ from ...callbacks import fault_text
 from ...contracts.base import SessionRule
 from ...memory.call import JudgedCall
 from ...memory.cell import Mover
-from .tool_plan import ArgumentRules, Plan
+from .tool_plan import ArgumentRules, Landing, Plan
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ....fleet.answers import Lease, Reserved
+
+NOWHERE: dict[int, Landing] = {}
+"""Where a call is under way that was not let through. Nothing is ever put into it."""
 
 
 class PlannedCall(JudgedCall):
@@ -26,6 +29,7 @@ class PlannedCall(JudgedCall):
         plan: What has to be done for calls of its tool.
         extra: What the contracts that look at arguments say about this one.
         tickets: What cells need to settle it.
+        under_way: The calls that it is one of once it was let through, until somebody settles it.
         special: Whether its end is more than to tell what it moved: something is measured, ran otherwise than
             it was judged, must not be seen, or is known to a store.
         early: Whether prerequisites count before the call has run, as with acel-core's `precheck`.
@@ -45,8 +49,9 @@ class PlannedCall(JudgedCall):
         written: Says whether what it has changed is kept, where the memory of the session is.
     """
 
-    __slots__ = ("early", "extra", "plan", "special", "tickets")
+    __slots__ = ("extra", "plan", "special", "tickets", "under_way")
 
+    early: bool = False
     admitted: bool = True
     watched: bool = False
     concealed: bool = False
@@ -67,7 +72,7 @@ class PlannedCall(JudgedCall):
         self.extra: ArgumentRules | None = None
         self.tickets: list[Any] | None = None
         self.special = False
-        self.early = False
+        self.under_way: dict[int, Landing] = NOWHERE
 
     def movers(self) -> Iterator[Mover]:
         """List what the call moves, besides the tallies of its plan."""

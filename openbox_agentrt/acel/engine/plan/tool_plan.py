@@ -12,7 +12,7 @@ Contracts whose matchers look at arguments are asked per call, before any lock i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...._values import dataclass, field
 from ...contracts.base import REPLACED
@@ -34,6 +34,15 @@ from .outline import FiledContract, Hits, TallyRules
 if TYPE_CHECKING:
     from ...contracts.tools import ToolSpec
 
+Landing: TypeAlias = Sequence[Tally] | None
+"""
+The tallies of a call that count its success, where that is all that its end is; None where it is more.
+
+They are counted when the lock is taken next, and not by whoever ends the call. Nobody can tell the
+difference: who wants to know how things stand takes the lock. They are kept, and not the call, which would
+hold the session that holds it.
+"""
+
 MAX_ANSWERS = 64
 """What follows from so many different sets of answers about arguments is kept for each tool."""
 
@@ -54,6 +63,8 @@ class ArgumentRules:
         guards: What has to hold.
         counts: Tallies that the call moves, besides those of its plan.
         movers: What else it moves.
+        moves: All that it moves, those tallies excepted.
+        landing: What its success moves, if that is all that its end is, see `Landing`.
         faults: What could not be asked, by the identity of the contract.
         open: Contracts with a condition that is asked under the lock, each with the roles that are matched.
     """
@@ -61,6 +72,8 @@ class ArgumentRules:
     guards: list[LiveGuard] = field(default_factory=list)
     counts: list[Tally] = field(default_factory=list)
     movers: list[Mover] = field(default_factory=list)
+    moves: Sequence[Mover] = ()
+    landing: Landing = None
     faults: dict[int, str] = field(default_factory=dict)
     open: list[tuple[BoundContract, Hits]] = field(default_factory=list)
 
@@ -70,6 +83,8 @@ class ArgumentRules:
             guards=[*self.guards, *guards],
             counts=self.counts,
             movers=self.movers,
+            moves=self.moves,
+            landing=self.landing,
             faults=self.faults,
             open=self.open,
         )
@@ -92,7 +107,8 @@ class Plan:
         fleet: Contracts whose memory is that of a shared store, each with the roles that a call has.
         learns: Whether what such a call finds out is remembered.
         ends: What is registered for the tool, if a result is checked or becomes state.
-        lands: Whether all that a success of such a call changes are tallies.
+        landing: What the success of such a call moves, if that is all that its end is, see `Landing`.
+        heeds_success: Whether it matters to what is asked how many calls have succeeded.
         stale: Whether the rules were replaced since, so that it lets nothing through any more.
         timeline: What judging reads of time, if anything.
         later: What settling reads of it.
@@ -112,7 +128,8 @@ class Plan:
         "counts",
         "ends",
         "fleet",
-        "lands",
+        "heeds_success",
+        "landing",
         "later",
         "learns",
         "movers",
@@ -123,7 +140,7 @@ class Plan:
         "tool",
     )
 
-    def __init__(self, tool: str, spec: ToolSpec | None) -> None:
+    def __init__(self, tool: str, spec: ToolSpec | None, *, lets_land: bool = True) -> None:
         """By itself it asks nothing, and moves nothing."""
         self.tool = tool
         self.spec = spec
@@ -139,7 +156,8 @@ class Plan:
         self.later: Timeline = None
         self.learns = False
         self.ends = spec if spec is not None and spec.is_about_results else None
-        self.lands = True
+        self.heeds_success = False
+        self.landing: Landing = () if lets_land and self.ends is None else None
         self.stale = False
         self._moved = NONE
         self._questions: Mapping[Hashable, Predicate] = _NO_QUESTIONS
@@ -167,6 +185,8 @@ class Plan:
             self.caps = tuple([(live[place], most) for place, most in tallies.caps])
         if tallies.counts:
             self.counts = tuple([live[place] for place in tallies.counts])
+        self.heeds_success = bool(self.need)
+        self._land(lands=True)
         # Not by the memory: it may have been forgotten there by then, since other rules are in force.
         self._make_guards = lambda: _guards_of(decided, dict(zip(tallies.cells, live, strict=True)))
 
@@ -198,7 +218,9 @@ class Plan:
         self._find_clocks(guards, asked_rules)
         movable = [*movers, *(mover for rule in asked_rules for mover in rule.movers)]
         self.learns = any(mover.learns is not None for mover in movable)
-        self.lands = not (self.learns or self.later or any(mover.heeds_success for mover in others))
+        lands = not (self.learns or self.later or any(mover.heeds_success for mover in others))
+        self._land(lands=lands)
+        self.heeds_success = bool(asked or self.need) or any(guard.heeds_success for guard in guards)
 
     @property
     def guards(self) -> tuple[LiveGuard, ...]:
@@ -269,11 +291,19 @@ class Plan:
         tallies, others = _split(movers)
         extra.counts = [tally for tally in tallies if tally not in self.counts]
         extra.movers = [mover for mover in others if identity(mover) not in self._moved]
+        extra.moves = (*self.movers, *extra.counts, *extra.movers)
+        extra.landing = None
+        if self.landing is not None and not any(mover.heeds_success for mover in extra.movers):
+            extra.landing = (*self.landing, *extra.counts)
 
     def retire(self) -> None:
         """Let nothing through any more: other rules are in force."""
         self.stale = True
         self.checks = (NeverHolds(REPLACED, Guard(kind="never")), *self.checks)
+
+    def _land(self, *, lands: bool) -> None:
+        if self.landing is not None:
+            self.landing = self.counts if lands else None
 
     def _find_questions(self, asked: Sequence[tuple[BoundContract, tuple[Hit, ...]]]) -> None:
         self.asked = asked

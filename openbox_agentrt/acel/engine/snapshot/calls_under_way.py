@@ -47,8 +47,8 @@ def resumed_call(engine: Engine, tool: str, args: Mapping[str, Any], kept: Mappi
         call.extra = plan.ask(call.args)
     pairs = zip(call.movers(), kept["tickets"], strict=True)
     call.tickets = [(mover, _taken_up(mover, *ticket)) for mover, ticket in pairs] or None
-    with engine.store.lock:
-        engine.store.flying += 1
+    call.under_way = engine.store.under_way
+    call.under_way[call.step] = None
     return call
 
 

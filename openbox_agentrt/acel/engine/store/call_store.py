@@ -10,7 +10,7 @@ exception is a contract that is itself code (`custom`), which cannot be judged a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...._primitives import allocate_lock
@@ -23,10 +23,13 @@ from ...memory.tally import Tally
 from ..plan.plan_book import PlanBook
 from ..plan.planned_call import PlannedCall
 from ..plan.rule_set import RuleSet
-from ..plan.tool_plan import NONE, ArgumentRules, Plan
-from .judging import explain, holds
+from ..plan.tool_plan import NONE, ArgumentRules, Landing, Plan
+from .judging import explain
 from .rechecking import asked_again, is_to_recheck, judge_again
 from .settling_as_ran import End, read_at_end, settle_as_ran
+
+MOST_LANDED = 64
+"""So many calls that have succeeded may be left to be counted, where nobody looks at that."""
 
 
 class CallStore:
@@ -38,7 +41,9 @@ class CallStore:
         memory: What the contracts remember.
         lock: Held around every change.
         step: Position of the latest call.
-        flying: How many calls are under way.
+        under_way: What the success of each call under way moves, by its step. Whoever takes a call out of it
+            has to settle that call, and nobody else can.
+        landed: The same of calls that have succeeded, where it is left to be counted, see `Landing`.
         shut: Why nothing is admitted any more.
         violated: Contracts that were broken by what happened, by identity.
     """
@@ -47,15 +52,17 @@ class CallStore:
         "__weakref__",
         "_dropped",
         "_halts",
-        "_landed",
         "book",
-        "flying",
+        "landed",
         "lock",
         "memory",
         "shut",
         "step",
+        "under_way",
         "violated",
     )
+
+    _lets_land = True
 
     def __init__(
         self,
@@ -69,17 +76,18 @@ class CallStore:
     ) -> None:
         self.lock = allocate_lock()
         self.memory = SessionMemory(StateStore() if state is None else state, clock, max_keys=max_keys)
-        self.book = PlanBook(RuleSet() if rules is None else rules, self.memory, self.lock, known)
+        own = RuleSet() if rules is None else rules
+        self.book = PlanBook(own, self.memory, self.lock, known, lets_land=self._lets_land)
         self.step = 0
-        self.flying = 0
+        self.under_way: dict[int, Landing] = {}
         self.shut: SessionRule | None = None
         self.violated = NONE
         self._halts = halts
         # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
         # atomic; whoever takes the lock next settles what is in it.
         self._dropped: list[tuple[PlannedCall, End]] = []
-        # As those, what each call has moved that has succeeded, where only tallies learn of it.
-        self._landed: list[tuple[Tally, ...]] = []
+        # Appended to without the lock as well.
+        self.landed: list[Sequence[Tally]] = []
 
     # NB: what every call goes through has no keyword-only parameters. Python enters such functions slowly.
 
@@ -108,16 +116,15 @@ class CallStore:
         with self.lock:
             if timeline is not None:
                 timeline.advance(shown)
-            if self._landed or self._dropped:
+            landed = self.landed
+            if self._dropped or (landed and (plan.heeds_success or len(landed) > MOST_LANDED)):
                 self._settle_ended(timeline)
             if call.extra is not None and call.extra.open:
                 plan.decide(call, call.extra)
-            if self.shut is None and not refuse and holds(plan, call):
-                # Not before it was judged: one that has a step and is dropped was under way.
-                self.step = call.step = self.step + 1
-                self._move(plan, call)
+            if self.shut is None and not refuse and self._let_through(plan, call, False):
                 return None
             if not plan.stale:
+                self._settle_ended(timeline)
                 self.step = call.step = self.step + 1
                 return self._object(plan, call, force, refuse)
         call.plan_again(self.book.plan(call.tool))
@@ -152,8 +159,6 @@ class CallStore:
             call.step = self.step + 1
             if call.extra is not None and call.extra.open:
                 plan.decide(call, call.extra)
-            if self.shut is None and holds(plan, call):
-                return []
             return self._objections(plan, call, tell=False)
 
     def commit(
@@ -185,32 +190,14 @@ class CallStore:
         with self.lock:
             if later is not None:
                 later.advance(shown)
-            if self._landed or self._dropped:
+            if self.landed or self._dropped:
                 self._settle_ended(later)
-            self.flying -= 1
+            call.under_way.pop(call.step, None)
             if not call.early:
                 for tally in plan.counts:
                     tally.done += 1
             for mover, ticket in call.tickets or ():
                 mover.commit(ticket, call)
-        return None
-
-    def land(self, call: PlannedCall, result: Any) -> list[Breach] | None:
-        """
-        Settle a call that succeeded as it was judged, as `commit` does, and where tallies are all that it
-        moves, when the lock is taken next.
-
-        Nobody can tell the difference: whoever wants to know how things stand takes the lock.
-        """
-        counts = call.plan.counts
-        if call.extra is not None:
-            if call.extra.movers:
-                return self.commit(call, result)
-            counts = (*counts, *call.extra.counts)
-        if call.special or not call.plan.lands:
-            return self.commit(call, result)
-        # Its tallies, and not the call, which would hold the session that holds it.
-        self._landed.append(() if call.early else counts)
         return None
 
     def abort(self, call: PlannedCall, *, ran: bool, at: float | None = None) -> list[Breach] | None:
@@ -261,7 +248,7 @@ class CallStore:
         with self.lock:
             advance(timeline, shown)
             self._settle_ended(timeline)
-            return self.flying
+            return len(self.under_way)
 
     def _settle(self, call: PlannedCall, end: End, at: float | None) -> list[Breach] | None:
         ran = call.as_ran() if end != "undo" else None
@@ -269,7 +256,7 @@ class CallStore:
         shown = look(timeline, at)
         with self.lock:
             advance(timeline, shown)
-            if self._landed or self._dropped:
+            if self.landed or self._dropped:
                 self._settle_ended(timeline)
             return self._end(call, ran, end)
 
@@ -296,7 +283,7 @@ class CallStore:
             if self.shut is None and (self._halts or halting):
                 self.shut = HALTED
         else:
-            self._move(plan, call)
+            self._let_through(plan, call, True)
             self._note(breaches)
         return breaches
 
@@ -328,25 +315,52 @@ class CallStore:
             breaches.append(Breach(contract=HALTED))
         return breaches
 
-    def _move(self, plan: Plan, call: PlannedCall) -> None:
-        self.flying += 1
+    def _let_through(self, plan: Plan, call: PlannedCall, anyway: bool) -> bool:
+        """Reserve a call, `anyway` or unless a guard objects. Returns whether it did."""
+        extra = call.extra
+        if not anyway:
+            # Most plans have one of these. To ask whether there is anything is quicker than to go through it.
+            if plan.need:
+                for tally in plan.need:
+                    if not tally.done:
+                        return False
+            if plan.ban:
+                for tally in plan.ban:
+                    if tally.live:
+                        return False
+            if plan.caps:
+                for tally, n in plan.caps:
+                    if tally.live >= n:
+                        return False
+            if plan.checks:
+                for guard in plan.checks:
+                    if not guard.passes(call):
+                        return False
+            if extra is not None:
+                for guard in extra.guards:
+                    if not guard.passes(call):
+                        return False
+            self.step = call.step = self.step + 1
         if plan.counts:
             for tally in plan.counts:
                 if not tally.live:
                     tally.first = call.step
                 tally.live += 1
-        extra = call.extra
-        movers = plan.movers if extra is None else (*plan.movers, *extra.counts, *extra.movers)
-        if movers:
+        landing = plan.landing if extra is None else extra.landing
+        if movers := plan.movers if extra is None else extra.moves:
             tickets = call.tickets = []
             for mover in movers:
                 tickets.append((mover, mover.reserve(call)))
         if call.early:
             for tally in plan.counts if extra is None else (*plan.counts, *extra.counts):
                 tally.done += 1
+            landing = None if landing is None else ()
+        call.under_way = self.under_way
+        call.under_way[call.step] = landing
+        return True
 
     def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
-        self.flying -= 1
+        call.under_way.pop(call.step, None)
         if ran is not None and ran.extra is not None and ran.extra.open:
             ran.plan.decide(ran, ran.extra)
         over = settle_as_ran(call, ran, end)
@@ -368,11 +382,9 @@ class CallStore:
 
     def _settle_ended(self, timeline: Timeline = None) -> None:
         """Settle what has ended; what lives by clocks only where those were just read."""
-        landed = self._landed
-        while landed:
-            for tally in landed.pop():
+        while self.landed:
+            for tally in self.landed.pop():
                 tally.done += 1
-            self.flying -= 1
         if self._dropped:
             self._settle_dropped(timeline)
 

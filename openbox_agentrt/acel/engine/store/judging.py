@@ -1,4 +1,4 @@
-"""Ask the guards of a call's plan. Nothing moves, and the store's lock is held."""
+"""Explain why guards object to a call. Nothing moves, and the store's lock is held."""
 
 from __future__ import annotations
 
@@ -7,32 +7,6 @@ from collections.abc import Iterable
 from ...memory.guard import Breach, LiveGuard
 from ..plan.planned_call import PlannedCall
 from ..plan.tool_plan import Plan
-
-
-def holds(plan: Plan, call: PlannedCall) -> bool:
-    """Tell whether no guard objects to a call."""
-    # Most plans have one of these. To ask whether there is anything is quicker than to go through nothing.
-    if plan.need:
-        for tally in plan.need:
-            if not tally.done:
-                return False
-    if plan.ban:
-        for tally in plan.ban:
-            if tally.live:
-                return False
-    if plan.caps:
-        for tally, n in plan.caps:
-            if tally.live >= n:
-                return False
-    if plan.checks:
-        for guard in plan.checks:
-            if not guard.passes(call):
-                return False
-    if call.extra is not None:
-        for guard in call.extra.guards:
-            if not guard.passes(call):
-                return False
-    return True
 
 
 def explain(plan: Plan, call: PlannedCall, *, tell: bool = True) -> list[Breach]:

@@ -78,6 +78,7 @@ def _add_to(call: PlannedCall, again: ArgumentRules) -> None:
     more = [mover for mover in (*again.counts, *again.movers) if identity(mover) not in moved]
     call.tickets = [*tickets, *((mover, mover.reserve(call)) for mover in more)]
     call.extra.movers += more
+    call.special = True
 
 
 def _is_asked_when(guard: LiveGuard) -> bool:

@@ -79,6 +79,8 @@ class SessionStore(CallStore):
         """Remember nothing, as a new store. A call under way ends where it began. The lock is held."""
         self._settle_ended()
         self.book.renew()
+        # Another one: steps are counted anew, and a call under way still knows its own.
+        self.under_way = {}
         self.step = 0
         self.shut = None
         self.violated = self._ended = NONE
