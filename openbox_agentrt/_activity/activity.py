@@ -9,7 +9,7 @@ the refusal, the result, the error, the cancellation, the end of the run. What m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -22,13 +22,11 @@ from ..decision import Verdict
 from ..errors import (
     ContractRefusedError,
     GovernanceError,
-    GovernanceHaltError,
     UngovernedCallError,
-    find_governance_error,
 )
 from ..evidence.redaction.markers import keyed_digest
 from ..lifecycle_events import PartialEvent, activity_completed
-from .binding import Binding, activity_context
+from .binding import activity_context
 from .contract_call import ContractCall
 from .endings import NO_RESPONSE, OUTLIVED_RUN, SUPERSEDED, status_of
 from .life import MOVES
@@ -164,18 +162,15 @@ class Activity(ContractCall):
             result: What it gave, of which a digest is kept.
             error: Type of what it failed with.
         """
-        run = self.run
-        fields = {
-            "event": self.request.event,
-            "workflow_id": run.identity.workflow_id,
-            "run_id": run.identity.run_id,
-            "activity_id": self.request.activity_id,
-            "outcome": outcome,
-            "began": self.ran,
-            "result_digest": None if result is None else keyed_digest(result, run.services.marker_key),
-            "error": error,
-        }
-        run.services.observers.tell_outcome(fields, run.session.recorder)
+        record.write_outcome(
+            self.run,
+            self.request.event,
+            self.request.activity_id,
+            outcome,
+            began=self.ran,
+            result=result,
+            error=error,
+        )
 
     def note_refusal(self, error: GovernanceError) -> None:
         """Remember that governance refused something inside the work, should the work swallow that."""
@@ -201,22 +196,6 @@ class Activity(ContractCall):
         self.move("begin")
         self._began = perf_counter()
         self.ran = True
-
-    def bound(self) -> Binding:
-        """Make the activity the current one in a ``with`` block, for nested calls and for nested I/O."""
-        return Binding(self)
-
-    def overruling(self, error: BaseException | None) -> GovernanceError | None:
-        """Find the refusal that counts although the work returned, or raised something else."""
-        if error is not None and not isinstance(error, Exception):
-            return None
-        if isinstance(self.denied, GovernanceError):
-            return None if error is self.denied else self.denied
-        for refusal in self.refusals:
-            if isinstance(refusal, GovernanceHaltError):
-                told = error is not None and isinstance(find_governance_error(error), GovernanceHaltError)
-                return None if told else refusal
-        return None
 
     # How it ends.
 
@@ -259,16 +238,12 @@ class Activity(ContractCall):
             if isinstance(interruption, ContractRefusedError) and self.run.keeps_decisions:
                 self.write_outcome("withheld")
             raise
-        beside, heed = self._beside(), self._apply_answer()
         if outcome == "ok":
             event = self._close("completed", output=output)
         else:
             status: ActivityStatus = "cancelled" if outcome == "aborted" else "failed"
             event = self._close(status, error=self._failure(outcome, error), told=output)
-        if event is None:
-            return None
-        self.shown_whole = not isinstance(event, PartialEvent)
-        return await self.run.reports.send(event, heed=heed, beside=beside)
+        return None if event is None else await self._report(event)
 
     async def fail(self, error: BaseException) -> Answer | None:
         """
@@ -277,7 +252,6 @@ class Activity(ContractCall):
         Returns:
             Core's answer to the report; None if there is none, or nobody waits for it.
         """
-        beside = self._beside()
         told = whole_error(error) if self.gives(error) else None
         event = self._close(status_of(error), error=self._failure("failed", error), told=told)
         self.abort(error)
@@ -287,8 +261,7 @@ class Activity(ContractCall):
             # A cancelled task must not wait for Core, and a closed generator cannot.
             self.run.reports.post(event, heed=self._apply_answer())
             return None
-        self.shown_whole = not isinstance(event, PartialEvent)
-        return await self.run.reports.send(event, heed=self._apply_answer(), beside=beside)
+        return await self._report(event)
 
     def gives(self, error: BaseException) -> bool:
         """Tell whether an error is something that the work gave, and outputs are judged."""
@@ -326,6 +299,11 @@ class Activity(ContractCall):
             self.facts["reason"] = "the run ended before anybody decided"
             self.write(Verdict.BLOCK, "core")
         self._post("failed", error=error)
+
+    def _report(self, event: EventEnvelope) -> Awaitable[Answer | None]:
+        self.shown_whole = not isinstance(event, PartialEvent)
+        beside = None if self.request.envelope is None else (self._enclosing or self.run)
+        return self.run.reports.send(event, heed=self._apply_answer(), beside=beside)
 
     def _post(
         self, status: ActivityStatus, *, output: Any = None, error: Mapping[str, Any] | None = None
@@ -390,9 +368,6 @@ class Activity(ContractCall):
         if error is None:
             return error_info(type="UnsuccessfulCall", message=f"the outcome of the call is {outcome!r}")
         return self.run.redactions.value(error_info(error))
-
-    def _beside(self) -> object:
-        return None if self.request.envelope is None else (self._enclosing or self.run)
 
     def _apply_answer(self) -> Callable[[Answer], None]:
         return partial(

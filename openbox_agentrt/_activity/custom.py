@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..acel.outcome import outcome_of
 from .activity import Activity
+from .binding import Binding
 from .decide import decide
 from .outputs import WITHHELD, seen
 from .perform import check, guarded
@@ -63,7 +64,7 @@ async def custom_activity(
     handle = GovernedActivity(activity)
     activity.begin()
     try:
-        with activity.bound():
+        with Binding(activity):
             async with guarded(activity):
                 yield handle
     except BaseException as error:

@@ -14,15 +14,11 @@ from typing import TYPE_CHECKING
 
 from openbox_core.errors import OpenBoxAuthError
 
-from .._core.approvals import ApprovalKey
 from .._errors.refusals import error_of
 from .._run import contract_events
 from .._run.record import facts_of
-from ..decision import MISSING, ApprovalRequest, Verdict
+from ..decision import MISSING, Verdict
 from ..errors import (
-    ApprovalExpiredError,
-    ApprovalRejectedError,
-    ApprovalTimeoutError,
     ContractRefusedError,
     GovernanceError,
     GovernanceHaltError,
@@ -30,13 +26,12 @@ from ..errors import (
     GuardrailsValidationError,
 )
 from .activity import ApprovalPending
-from .judged_input import ApprovedInput
+from .approval import ask_person
 from .obligations import put_in_place
 
 if TYPE_CHECKING:
-    from .._core.approvals import PollAnswer
     from .._run.paused.parked_run import ParkedCall
-    from ..decision import Answer, ApprovalOutcome
+    from ..decision import Answer
     from ..fleet.answers import Lease
     from .activity import Activity
     from .request import DecisionRequest
@@ -73,15 +68,12 @@ async def decide(activity: Activity) -> None:
             _check_run(activity)
         answer = await _ask_core(activity)
         if answer.verdict is not Verdict.ALLOW or answer.guardrails is not None or request.owed is not None:
-            _refuse(activity, answer)
-            _redact(activity, answer)
-            await _ask_person(activity, answer)
-            activity.guards = await put_in_place(activity, answer)
+            await _act_on(activity, answer)
         if activity.reservation is not None:
             if perf_counter() - began > LONG_WAIT or "approval_seconds" in activity.facts:
                 await _judge_again(activity)
             if activity.reservation.has_to_start:
-                await start(activity)
+                await _start(activity)
         _allow(activity, answer)
     except BaseException as error:
         await _stop(activity, error)
@@ -106,10 +98,10 @@ async def resume(activity: Activity) -> None:
         _check_run(activity)
         if activity.take_released():
             await reserve(activity, lease=activity.lease_to_reserve())
-        await _ask_person(activity, answer, again=True)
+        await ask_person(activity, answer, again=True)
         activity.guards = await put_in_place(activity, answer)
         await _judge_again(activity)
-        await start(activity)
+        await _start(activity)
         _allow(activity, answer)
     except BaseException as error:
         await _stop(activity, error)
@@ -205,7 +197,7 @@ async def _judge_again(activity: Activity) -> None:
         raise
 
 
-async def start(activity: Activity) -> None:
+async def _start(activity: Activity) -> None:
     """
     Let the contracts of the fleet know that the work runs now.
 
@@ -256,6 +248,14 @@ async def _ask_core(activity: Activity) -> Answer:
     return answer
 
 
+async def _act_on(activity: Activity, answer: Answer) -> None:
+    """Raise what the answer forbids, and do all that it requires before the work runs."""
+    _refuse(activity, answer)
+    _redact(activity, answer)
+    await ask_person(activity, answer)
+    activity.guards = await put_in_place(activity, answer)
+
+
 def _refuse(activity: Activity, answer: Answer) -> None:
     """Raise what the answer forbids."""
     error = error_of(answer, event=activity.request.event)
@@ -287,83 +287,6 @@ def _redact(activity: Activity, answer: Answer) -> None:
             activity.digest_arguments()
 
 
-async def _ask_person(activity: Activity, answer: Answer, *, again: bool = False) -> None:
-    """Wait for the person whom the answer requires, or have the run pause for them."""
-    request, facts = activity.request, activity.facts
-    if answer.verdict is not Verdict.REQUIRE_APPROVAL:
-        if request.owed is None:
-            return
-        answer = request.owed
-    if activity.is_approved():
-        # What the person has seen is in it unchanged: they are not asked a second time.
-        facts["approval"] = "approved"
-        return
-    if request.activity_id is None:
-        # A signal has no row that an approval could be polled by: the pre-screen waits for it.
-        _require_prescreen(activity)
-        return
-    began = perf_counter()
-    try:
-        said = await _person(activity, answer, again=again)
-    except (ApprovalRejectedError, ApprovalExpiredError, ApprovalTimeoutError) as error:
-        facts["approval"] = _outcome(error)
-        facts["approval_seconds"] = perf_counter() - began
-        if error.decided_by is not None:
-            facts["decided_by"] = error.decided_by
-        activity.refused(error, Verdict.BLOCK, reason=error.reason)
-        raise
-    except GovernanceHaltError as error:
-        # Heard of while the person was waited for: what Core answers to the report of it says no more.
-        facts["approval_seconds"] = perf_counter() - began
-        activity.refused(error, Verdict.HALT, "halted", reason=error.reason)
-        activity.run.halt(error, took_effect=True)
-        raise
-    facts["approval"] = "approved"
-    facts["approval_seconds"] = perf_counter() - began
-    facts["decided_by"] = said.decided_by
-    # Core may repeat why it asked, which is not what the person said.
-    facts["approval_note"] = None if said.reason == answer.reason else said.reason
-    activity.approved = ApprovedInput(activity.content)
-
-
-async def _person(activity: Activity, answer: Answer, *, again: bool) -> PollAnswer:
-    run, event = activity.run, activity.request.event
-    core = run.services.core
-    ids = {"workflow_id": run.workflow_id, "run_id": run.run_id, "activity_id": activity.id}
-    key = ApprovalKey.of(answer, **ids, event=event)
-    if not again:
-        run.services.observers.tell_waiting(
-            ApprovalRequest(
-                event=event,
-                agent=run.agent_name,
-                session_id=run.session_id,
-                approval_id=answer.approval_id,
-                reason=answer.reason,
-                policy_id=answer.policy_id,
-                expires_at=answer.approval_expires_at,
-                **ids,
-            )
-        )
-    if not (activity.request.pausable and run.services.options.approval_mode == "pause"):
-        return await core.approve(key, cancelled=lambda: run.refusal(event))
-    said = await core.approvals.asked_once(key) if again else None
-    if said is None:
-        activity.move("wait")
-        raise ApprovalPending(f"{event!r} waits for an approval")
-    return said
-
-
-def _require_prescreen(activity: Activity) -> None:
-    if activity.run.services.options.send_llm_start_event:
-        return
-    error = ApprovalRejectedError(
-        "nobody can be asked about a prompt without the gate of model calls",
-        event=activity.request.event,
-        remedy="leave option 'send_llm_start_event' on",
-    )
-    raise activity.refused(error, Verdict.BLOCK, reason=error.reason)
-
-
 def _allow(activity: Activity, answer: Answer | None) -> None:
     """Write that it may run, after a last look: meanwhile, another call may have halted the run."""
     if answer is None:
@@ -388,9 +311,3 @@ async def _stop(activity: Activity, error: BaseException) -> None:
             activity.write(Verdict.BLOCK, "unreachable")
     activity.tell_enclosing(error)
     await activity.fail(error)
-
-
-def _outcome(error: GovernanceError) -> ApprovalOutcome:
-    if isinstance(error, ApprovalExpiredError):
-        return "expired"
-    return "timeout" if isinstance(error, ApprovalTimeoutError) else "rejected"

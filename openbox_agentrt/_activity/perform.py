@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from ..errors import GovernanceError, GovernanceHaltError, find_governance_error
 from .activity import ApprovalPending
 from .binding import Binding
 from .outputs import withheld_error
 
 if TYPE_CHECKING:
-    from ..errors import GovernanceError
     from .activity import Activity
 
 
@@ -73,7 +73,7 @@ async def check(activity: Activity, error: BaseException | None) -> None:
     if isinstance(denied, ApprovalPending) and (error is None or isinstance(error, Exception)):
         # A second judgement waits for a person: the row stays open, whatever the work made of it.
         raise denied from None
-    overruling = activity.overruling(error)
+    overruling = _overruling(activity, error)
     if overruling is not None:
         await activity.fail(overruling)
         if error is not None and activity.gives(error):
@@ -83,6 +83,19 @@ async def check(activity: Activity, error: BaseException | None) -> None:
         refusal = withheld_error(activity, error, await activity.fail(error))
         if refusal is not None:
             _raise_alone(refusal)
+
+
+def _overruling(activity: Activity, error: BaseException | None) -> GovernanceError | None:
+    """Find the refusal that counts although the work returned, or raised something else."""
+    if error is not None and not isinstance(error, Exception):
+        return None
+    if isinstance(activity.denied, GovernanceError):
+        return None if error is activity.denied else activity.denied
+    for refusal in activity.refusals:
+        if isinstance(refusal, GovernanceHaltError):
+            told = error is not None and isinstance(find_governance_error(error), GovernanceHaltError)
+            return None if told else refusal
+    return None
 
 
 def _raise_alone(refusal: GovernanceError) -> NoReturn:

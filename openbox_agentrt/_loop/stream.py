@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from agent_rt import ModelRequest, ModelStreamEvent
 
+from .._activity.binding import Binding
 from .._activity.endings import ABANDONED
 from .._run.contract_events import hears_text
 from .._wire.error_info import error_info
@@ -98,7 +99,7 @@ class GovernedStream:
         if self._held is not None:
             return await anext(self._held)
         try:
-            with activity.bound():
+            with Binding(activity):
                 if self._inner is None:
                     self._inner = aiter(self._open(self._request))
                 event = await anext(self._inner)

@@ -22,6 +22,7 @@ from agent_rt import (
 )
 
 from .._activity.activity import Activity, ApprovalPending
+from .._activity.binding import Binding
 from .._activity.decide import decide, decide_again, resume, take_over
 from .._activity.judged_input import JudgedInput, own_copy, snapshot
 from .._activity.outputs import WITHHELD, seen
@@ -97,7 +98,7 @@ class ToolRun:
         try:
             if activity.request is request:
                 return await work(arguments, *more)
-            with activity.bound():  # nested work belongs to the new row
+            with Binding(activity):  # nested work belongs to the new row
                 return await work(arguments, *more)
         except BaseException as error:
             # Whoever called this may make a value of it: see `end`.

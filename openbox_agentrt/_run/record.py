@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ..decision import Decision, Verdict
+from ..evidence.redaction.markers import keyed_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from openbox_core.contracts.results import PatchDirective
 
     from .._wire.identity import RunIdentity
-    from ..decision import AcelOutcome, Answer, ApprovalOutcome, DecisionSource, FleetOutcome
+    from ..decision import AcelOutcome, Answer, ApprovalOutcome, DecisionSource, FleetOutcome, WorkOutcome
     from ..errors import GovernanceError
     from .state import RunState
 
@@ -109,3 +110,34 @@ def refused(
     """Write the decision that `error` is about, and give it to the error."""
     error.decision = write(run, event, verdict, source, facts)
     return error
+
+
+def write_outcome(
+    run: RunState,
+    event: str,
+    activity_id: str | None,
+    outcome: WorkOutcome,
+    *,
+    began: bool,
+    result: Any = None,
+    error: str | None = None,
+) -> None:
+    """
+    Put into the evidence what became of work in `run`.
+
+    Args:
+        began: Whether it had begun.
+        result: What it gave, of which a digest is kept.
+        error: Type of what it failed with.
+    """
+    fields = {
+        "event": event,
+        "workflow_id": run.workflow_id,
+        "run_id": run.run_id,
+        "activity_id": activity_id,
+        "outcome": outcome,
+        "began": began,
+        "result_digest": None if result is None else keyed_digest(result, run.services.marker_key),
+        "error": error,
+    }
+    run.services.observers.tell_outcome(fields, run.session.recorder)
