@@ -1,5 +1,5 @@
 """
-What Core answered, and what was decided: plain values that every other part passes around.
+Record what Core answered and what was decided, as plain values that every other part passes around.
 
 They are structs, because every gate makes them: a frozen dataclass with twenty fields takes fourteen times as
 long.

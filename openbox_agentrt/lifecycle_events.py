@@ -1,5 +1,5 @@
 """
-What Core is told about a run: one builder per event.
+Build what Core is told about a run: one builder for each event.
 
 The builders are pure. They stand on the factories of `openbox_core.contracts.events` and add what those leave
 to their caller: payloads are made JSON-safe, ``activity_input`` is always a list, outputs travel as

@@ -1,5 +1,5 @@
 """
-What was said: the text of messages, the metadata of a response, and redactions into copies.
+Read what was said: the text of messages, the metadata of a response, and redactions into copies.
 
 Pure functions over Agent-RT's values, which are frozen; nothing here changes a message, and nothing here
 imports Agent-RT.

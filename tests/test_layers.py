@@ -349,10 +349,28 @@ def test_a_long_module_is_found(tmp_path: Path) -> None:
     assert too_long(tmp_path) == {"b": MOST_LINES + 1}
 
 
+def is_clause(docstring: str) -> bool:
+    """A first sentence without a head: what is there is not said."""
+    return re.match(r"(What|Whether|How|Who|Where|Why|When)\b", docstring.strip()) is not None
+
+
 def is_headless(docstring: str) -> bool:
     """A first sentence that is a clause, or of three words, says nothing without the name above it."""
     first = re.split(r"(?<=[.:])\s", docstring.strip())[0]
-    return bool(re.match(r"(What|Whether|How|Who|Where|Why|When)\b", first)) or len(first.split()) < 4
+    return is_clause(first) or len(first.split()) < 4
+
+
+def test_modules_say_what_they_do() -> None:
+    """The docstring of a module or a folder begins with what is done in it, or with what stands there."""
+    said = {
+        name: ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        for name, path in modules(PACKAGE).items()
+    }
+
+    assert is_clause("What is asked.")
+    assert not is_clause("Whatever is asked, answer it.")
+    assert len(said) > 100
+    assert sorted(name for name, text in said.items() if not text or is_clause(text)) == []
 
 
 def test_docstrings_begin_with_a_sentence() -> None:

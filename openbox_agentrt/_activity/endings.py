@@ -1,4 +1,4 @@
-"""What Core is told of an activity that ends without a result of its own."""
+"""Tell Core of an activity that ends without a result of its own."""
 
 from __future__ import annotations
 

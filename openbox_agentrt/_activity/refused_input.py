@@ -1,4 +1,4 @@
-"""What a log may show of the input of a call that Core or a person refused."""
+"""Show in a log what may be seen of the input of a call that Core or a person refused."""
 
 from __future__ import annotations
 

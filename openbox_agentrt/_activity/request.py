@@ -1,4 +1,4 @@
-"""What is asked: may this prompt, this model call, this tool call, this activity of a user's own happen?"""
+"""Describe what is asked: may this prompt, model call, tool call or activity of a user's own happen?"""
 
 from __future__ import annotations
 

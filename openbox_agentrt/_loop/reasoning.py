@@ -1,4 +1,4 @@
-"""What a model thought aloud, as it stands in its message: in the state that a provider keeps there."""
+"""Read what a model thought aloud, which stands in the state that a provider keeps in its message."""
 
 from __future__ import annotations
 

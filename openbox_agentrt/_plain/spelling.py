@@ -1,5 +1,5 @@
 """
-How values are spelt that are told apart: as keys of contracts, and behind redaction markers.
+Spell values that are told apart: as keys of contracts, and behind redaction markers.
 
 The number 42, the text "42" and the text "42.0" are one value; letters are compared in Unicode normal form
 C, as names of tools are; blanks around a value and characters that are not shown are no part of it. What is

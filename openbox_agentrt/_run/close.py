@@ -1,5 +1,5 @@
 """
-How a run ends: every open row closed, then one terminal event, in an order that a cancellation cannot break.
+End a run: every open row closed, then one terminal event, in an order that a cancellation cannot break.
 
 All of it is decided and queued without awaiting. Only then is anything awaited, so whatever interrupts the
 waiting changes when Core is told, and not what.

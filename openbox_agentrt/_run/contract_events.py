@@ -1,4 +1,4 @@
-"""What the local contracts are asked and told: may it start, what is unmet, how did the run end."""
+"""Ask and tell the local contracts: may a run start, what is unmet, and how did it end."""
 
 from __future__ import annotations
 

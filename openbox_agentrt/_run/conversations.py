@@ -1,5 +1,5 @@
 """
-What is remembered of a conversation over its runs: redactions, and what Core has been shown.
+Remember conversations over their runs: what was redacted, and what Core has been shown.
 
 The runs of one session are a conversation, and so are a run and the runs nested in it. A run without a
 session is one of its own; where its history quotes a text that was redacted in another run, as that of a

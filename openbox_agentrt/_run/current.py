@@ -1,5 +1,5 @@
 """
-Where a task stands: in which run, and there in which activity.
+Find where a task stands: in which run, and there in which activity.
 
 One ContextVar holds both, so that they cannot disagree. Tasks, `asyncio.to_thread` and background tasks
 inherit it; a task that outlives its run finds a run that has ended, and is refused.

@@ -1,4 +1,4 @@
-"""Where the evidence of one session goes: violations and decisions, under the session's name."""
+"""Write the evidence of one session: violations and decisions, under the session's name."""
 
 from __future__ import annotations
 

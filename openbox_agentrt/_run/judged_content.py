@@ -1,5 +1,5 @@
 """
-What of a conversation Core has been shown, by content.
+Know what of a conversation Core has been shown, by content.
 
 A model is sent the whole conversation again with every call. What Core has judged once, or has been told as
 the result of a tool or a model, need not be judged again; all else goes into the next question.

@@ -1,5 +1,5 @@
 """
-What governance refused inside an activity, by way of the base SDK's hooks for nested I/O.
+Keep what governance refused inside an activity, by way of the base SDK's hooks for nested I/O.
 
 The error that a hook raises can be swallowed by the tool, by a task group, or by
 ``error_behavior="return_error"``. It is written down here first: on the activity, which looks at it when

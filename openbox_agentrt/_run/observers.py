@@ -1,4 +1,4 @@
-"""Who is told of a decision: evidence, metrics, the current span, the log, and the user's own observer."""
+"""Tell of a decision: evidence, metrics, the current span, the log, and the user's own observer."""
 
 from __future__ import annotations
 

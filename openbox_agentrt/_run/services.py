@@ -1,5 +1,5 @@
 """
-What a governance gives to its runs. It knows none of them.
+Hold what a governance gives to its runs. It knows none of them.
 """
 
 from __future__ import annotations

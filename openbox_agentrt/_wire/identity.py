@@ -1,4 +1,4 @@
-"""Who a run is to Core, and the keys of an event that nobody may overwrite."""
+"""Say who a run is to Core, and which keys of an event nobody may overwrite."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What became of a call, in one meaning for every way in.
+Tell what became of a call, in one meaning for every way in.
 
 A call that raised has failed. So has one whose tool says so in what it returns: MCP's ``isError``,
 LangChain's ``status="error"``. What only the user knows, such as a status code in a dict, a hook says.

@@ -1,5 +1,5 @@
 """
-Why a call was refused, in a form that a model, a client or a log may see.
+Say why a call was refused, in a form that a model, a client or a log may see.
 
 A refusal holds no argument, no trace and no state.
 """

@@ -1,4 +1,4 @@
-"""How a command is run: what it says, and with which code it ends, whatever happens."""
+"""Run a command: what it says, and with which code it ends, whatever happens."""
 
 from __future__ import annotations
 

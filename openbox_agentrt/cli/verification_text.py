@@ -1,4 +1,4 @@
-"""What ``openbox-agentrt verify`` says of a log."""
+"""Print what ``openbox-agentrt verify`` says of a log."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Who may use the console: one address, one person who has the link of the terminal, and no other page.
+Let in who may use the console: one address, one person with the link of the terminal, no other page.
 
 Every request has to name a host that the console is served under, since a page whose name was bound to this
 address sends no `Origin` when it reads. Whatever is not public needs the cookie that a link of the terminal

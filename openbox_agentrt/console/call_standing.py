@@ -1,5 +1,5 @@
 """
-How a call that waits stands with the contracts that concern it, and what it leaves of their limits.
+Show how a call that waits stands with its contracts, and what it leaves of their limits.
 
 It is read from the session that its evidence tells of, where the call is under way and so counted already,
 and from the store of the fleet. Where one of the two is not there, that is said: nothing is guessed.

@@ -1,4 +1,4 @@
-"""What a console looks at: Core's database, evidence, rules, and whoever decides."""
+"""Name what a console looks at: Core's database, evidence, rules, and whoever decides."""
 
 from __future__ import annotations
 

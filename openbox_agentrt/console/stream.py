@@ -1,5 +1,5 @@
 """
-What happens, as server-sent events.
+Tell what happens, as server-sent events.
 
 The number of an event is its number in Core's database, so a stream that was cut is resumed after the last
 number that the browser saw, also by a console that was started anew. What has no number - a decision, a halt,

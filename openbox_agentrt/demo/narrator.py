@@ -1,4 +1,4 @@
-"""What the demo prints while it happens."""
+"""Print what happens in the demo, while it happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the customers of the demo ask, and what its scripted model answers."""
+"""Write down what the customers of the demo ask, and what its scripted model answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a door reads the end of a call: off what the work returned, or off what it raised."""
+"""Read the end of a call, as all doors do: off what the work returned, or off what it raised."""
 
 from __future__ import annotations
 

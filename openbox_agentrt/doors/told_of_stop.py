@@ -1,4 +1,4 @@
-"""What a model or a client is told of a call that was stopped."""
+"""Tell a model or a client of a call that was stopped."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What a door knows of the governed run that it is called in, and of the errors that governance raises.
+Know in a door the governed run that it is called in, and the errors that governance raises.
 
 It is read only where a governance was given: contracts alone need neither an agent runtime nor Core.
 """

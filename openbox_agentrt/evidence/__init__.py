@@ -1,5 +1,5 @@
 """
-What can be proved later: logs of what was refused, in which a change shows.
+Prove later what was refused and decided, by logs in which a change shows.
 
 Format 1 (`EvidenceLog`) is the published format of acel-core. Format 2 (`EvidenceFile`) is an append-only
 file with a signed head, which proves more. `verify_file` checks either; `Redactor` keeps secrets out of

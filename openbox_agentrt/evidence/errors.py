@@ -1,5 +1,5 @@
 """
-What can go wrong with evidence, outside of recording.
+Say what can go wrong with evidence, outside of recording.
 
     EvidenceError                  base; the operation did nothing
     ├── KeyFileError               a signing key could not be read, or must not be used

@@ -1,4 +1,4 @@
-"""What a log says about each contract: how often it refused, and how often it would have."""
+"""Sum up a log by contract: how often each refused, and how often it would have."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""How a failure of foreign code is told."""
+"""Tell of a failure of foreign code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a local Core keeps in a file, with SQLite."""
+"""Keep what a local Core remembers in a file, with SQLite."""
 
 from __future__ import annotations
 

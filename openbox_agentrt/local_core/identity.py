@@ -1,4 +1,4 @@
-"""Who sends a request: the key, and the signature where there is one."""
+"""Check who sends a request: the key, and the signature where there is one."""
 
 from __future__ import annotations
 

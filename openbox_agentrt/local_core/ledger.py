@@ -1,4 +1,4 @@
-"""Whether every start has its end: of activities, and of workflows."""
+"""Check that every start has its end: of activities, and of workflows."""
 
 from __future__ import annotations
 

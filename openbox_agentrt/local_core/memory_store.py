@@ -1,4 +1,4 @@
-"""What a local Core keeps in this process, and forgets with it."""
+"""Keep what a local Core remembers in this process, and forget it with it."""
 
 from __future__ import annotations
 

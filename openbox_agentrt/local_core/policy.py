@@ -1,4 +1,4 @@
-"""What a policy may say, and what Core then answers."""
+"""Read what a policy says, and make of it what Core answers."""
 
 from __future__ import annotations
 

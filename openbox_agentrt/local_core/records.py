@@ -1,4 +1,4 @@
-"""What a local Core keeps: events with their answers, the state of runs, approvals, refused requests."""
+"""Describe what a local Core keeps: events with answers, the state of runs, approvals, refused requests."""
 
 from __future__ import annotations
 

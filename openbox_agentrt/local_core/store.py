@@ -1,4 +1,4 @@
-"""Where a local Core keeps what it remembers: in this process, or in a file."""
+"""Describe where a local Core keeps what it remembers: in this process, or in a file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What a request must look like, said once: JSON, then the shape of an event or of an approval poll.
+Check what a request looks like: JSON, then the shape of an event or of an approval poll.
 
 An event is decoded twice, by msgspec: its fields as their types say, and the whole of it for the policy.
 That is faster than looking at the fields one by one.

@@ -1,4 +1,4 @@
-"""What rules would have refused of what was recorded, and what they have nothing to say about."""
+"""Say what rules would have refused of what was recorded, and what they have nothing to say about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recording says, in order: a call began or ended, a run was over, the state of a session changed."""
+"""Say in order what a recording tells: a call began or ended, a run was over, the state changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several sessions did, in the order of time: recordings come one file after the other."""
+"""Put what several sessions did into the order of time: recordings come one file after the other."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Who owns openbox_core's hooks in this process.
+Give openbox_core's hooks one owner in this process.
 
 The hooks are global: a second installation silently takes them from the first, and whichever closes first
 removes them for both. So there is one owner. A second governance gets no hooks and says so.

@@ -1,5 +1,5 @@
 """
-What openbox_core's hooks tell Core about nested I/O, without the secrets that the I/O itself needs.
+Describe nested I/O to Core, without the secrets that the I/O itself needs.
 
 openbox_core hides eight headers by name. A key in another header, in the query of a URL or in an error text
 would be sent to Core and kept there. Bodies and statements are what policies judge, and stay.

@@ -1,1 +1,1 @@
-"""How the bytes of a question reach Core, and those of its answer come back."""
+"""Carry the bytes of a question to Core, and those of its answer back."""

@@ -1,4 +1,4 @@
-"""What happened on the wire during one question to Core: written by the transport, read by the gate."""
+"""Note what happened on the wire during one question: written by the transport, read by the gate."""
 
 from __future__ import annotations
 

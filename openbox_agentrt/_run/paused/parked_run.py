@@ -1,4 +1,4 @@
-"""What is kept in the store of the fleet of a run that waits for a person, and a run that is gone on with."""
+"""Keep a run that waits for a person in the store of the fleet, and go on with one from there."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What was redacted in a run, as its checkpoint carries it to another process.
+Carry what was redacted in a run to another process, in its checkpoint.
 
 A checkpoint holds the messages as they were said. Beside them go the texts that were put in the place of
 others, each under a keyed hash of what it stands for: whoever has the messages finds by these what to

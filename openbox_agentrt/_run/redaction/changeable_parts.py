@@ -1,5 +1,5 @@
 """
-What somebody may change in messages, which are frozen themselves.
+Find what somebody may change in messages, which are frozen themselves.
 
 A message holds data and the arguments of tool calls, and whoever made those still has them: the caller, a
 provider, a tool that fills its own arguments. What was judged of a message is therefore remembered with what

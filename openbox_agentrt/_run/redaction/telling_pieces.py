@@ -1,4 +1,4 @@
-"""What of a redacted text is worth looking for elsewhere."""
+"""Choose the pieces of a redacted text that are worth looking for elsewhere."""
 
 from __future__ import annotations
 

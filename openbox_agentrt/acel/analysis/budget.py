@@ -1,4 +1,4 @@
-"""How long is searched: a number of states and a time, whichever ends first."""
+"""Bound a search: a number of states and a time, whichever ends first."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What every contract has: its text, how much it weighs, and an automaton of its own.
+Give every contract its text, its weight, and an automaton of its own.
 
 A contract is a description. A session keeps what it remembers elsewhere, so one contract object can
 be used by any number of sessions. Used on its own, through `on_event`, it keeps one automaton, whose

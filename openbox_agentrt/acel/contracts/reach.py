@@ -1,5 +1,5 @@
 """
-How far a contract reaches: over one run, one session, or every process that shares a store, and how long.
+Say how far a contract reaches: over one run, one session, or all that share a store, and how long.
 
 A contract of the fleet is one number for many processes, so what it counts needs a name that is the same in
 all of them, and an end: a limit that never starts anew is seldom meant.

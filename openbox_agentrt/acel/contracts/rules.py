@@ -1,5 +1,5 @@
 """
-What a contract says about a call, as plain data.
+Say as plain data what a contract says about a call.
 
 A contract is compiled per tool into a `Rule`: guards, which have to hold for the call to be
 allowed, and moves, the cells that the call changes. A cell is a piece of the session's memory; here

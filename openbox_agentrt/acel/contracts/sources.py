@@ -1,5 +1,5 @@
 """
-Where a value may come from: the user's request, results of calls, or a list.
+Name where a value may come from: the user's request, results of calls, or a list.
 
     "prompt"                                                     the request names it
     {"tool": "get_contacts", "path": "contacts.*.iban"}          it stands there in a result

@@ -1,4 +1,4 @@
-"""What is registered for single tools: conditions, and how a result becomes state."""
+"""Register what belongs to single tools: conditions, and how a result becomes state."""
 
 from __future__ import annotations
 

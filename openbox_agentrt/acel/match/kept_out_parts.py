@@ -1,5 +1,5 @@
 """
-How a secret is found in a text: as the whole of it, or as a part.
+Find a value that is to be kept out in a text: as the whole of it, or as a part.
 
 Letters and digits are compared, in any case; what stands between them is passed over, so that
 "GB29 NWBK 6016" is in "iban=gb29-nwbk-6016". A short secret has to stand there as words of its own: "1234" is

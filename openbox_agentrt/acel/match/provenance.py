@@ -1,5 +1,5 @@
 """
-How values are compared with what vouches for them.
+Compare values with what vouches for them.
 
 A value is compared as keys are (see `spelling`): NFC, without surrounding blanks and characters that are not
 shown, 42 like "42". What is compared is the whole value, the host of a URL, or the domain of an address. A

@@ -1,5 +1,5 @@
 """
-What is read of the result of a call.
+Read the result of a call as contracts see it.
 
 A tool answers in many wrappings, and what counts is the data inside: text that is JSON is read as JSON, the
 structured content of an MCP answer or else its texts, the content of a LangChain message.

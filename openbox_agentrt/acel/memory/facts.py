@@ -1,4 +1,4 @@
-"""What calls have told a session, by key."""
+"""Remember what calls have told a session, by key."""
 
 from __future__ import annotations
 

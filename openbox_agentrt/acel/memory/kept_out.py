@@ -1,4 +1,4 @@
-"""What must not go out again: values that calls have returned, and the guard that looks for them."""
+"""Remember values that must not go out again, and guard the arguments in which they may stand."""
 
 from __future__ import annotations
 

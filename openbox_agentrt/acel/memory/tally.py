@@ -1,4 +1,4 @@
-"""How many calls there were, and the guards that compare a number of calls."""
+"""Count how many calls there were, and guard limits on their number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an argument adds up to, and the guard that keeps it under a limit."""
+"""Add up an argument, and guard the limit on what it comes to."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Where values come from: what calls have returned, and the guard that asks for it.
+Remember values that calls have returned, and guard where the values of an argument come from.
 
 A value is known by its digest. What names values, such as the user's request, is known by the digests of its
 words and their places. At the bound the oldest is forgotten, which can only refuse more.

@@ -1,4 +1,4 @@
-"""When the calls of a sliding window were, so that old ones no longer count."""
+"""Remember when the calls of a sliding window were, so that old ones no longer count."""
 
 from __future__ import annotations
 

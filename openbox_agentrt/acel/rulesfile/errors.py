@@ -1,4 +1,4 @@
-"""What is wrong with a rules file, and where."""
+"""Say what is wrong with a rules file, and where."""
 
 from __future__ import annotations
 

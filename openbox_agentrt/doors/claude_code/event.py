@@ -1,5 +1,5 @@
 """
-What Claude Code tells a hook, read once and strictly.
+Read what Claude Code tells a hook, once and strictly.
 
 Fields that are not needed are passed over, because each version of the client adds some. A field that is
 needed and is not what it should be is a `HookFault`.

@@ -1,5 +1,5 @@
 """
-What the store of a fleet answered a hook: kept in the log of its session, and given again when that ends.
+Keep what the store of a fleet answered a hook in the log of its session, and give it again at its end.
 
 Nobody can ask the store again what it said, and the steps of a session are written by another process than
 those that asked.

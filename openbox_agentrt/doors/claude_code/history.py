@@ -1,5 +1,5 @@
 """
-What the log of a hook session says of its calls: which are under way, and what became of the others.
+Read from the log of a hook session which calls are under way, and what became of the others.
 
 This is bookkeeping over the lines and knows no contract, so that the hook after a call needs neither rules
 nor engine. The log is the authority; a snapshot only saves reading all of it.

@@ -1,5 +1,5 @@
 """
-What contracts see of the arguments of a LangChain tool.
+Read the arguments of a LangChain tool as contracts see them.
 
 It is what the model wrote, after validation and as plain data. What the framework adds - the call's id, the
 agent's state, stores, configuration, callbacks - is left out: it is not the model's, and some of it is as

@@ -1,5 +1,5 @@
 """
-Who is calling: a key that outlasts one request.
+Tell who is calling, by a key that outlasts one request.
 
 A contract such as ``at_most_n_times("pay", 1)`` counts within a session, so a session must not end with the
 request. The protocol's current revision, and every stateless server, opens a new connection for each request;

@@ -1,5 +1,5 @@
 """
-What became of a call: read off the answer that the server gave.
+Read what became of a call off the answer that the server gave.
 
 | the server gives | outcome |
 | --- | --- |

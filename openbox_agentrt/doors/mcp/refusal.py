@@ -1,5 +1,5 @@
 """
-What a client is told when a call is refused: the contract, what it needs, and no more.
+Tell a client why a call is refused: the contract, what it needs, and no more.
 
 The text and the keys ``acel_halted`` and ``violation`` are those that clients of acel-core look for. Its
 record of the violation is not: that holds the trace, the state and the arguments of other calls, and stays in

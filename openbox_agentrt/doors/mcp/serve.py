@@ -1,4 +1,4 @@
-"""What ``openbox-agentrt serve`` does: the server of a module, and its contracts, over standard I/O."""
+"""Serve a module's server over standard I/O under its contracts, for ``openbox-agentrt serve``."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What ``openbox-agentrt proxy`` does: rules and evidence around a gated server."""
+"""Put rules and evidence around a gated server, for ``openbox-agentrt proxy``."""
 
 import os
 import sys

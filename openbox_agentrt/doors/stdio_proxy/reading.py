@@ -1,6 +1,5 @@
 """
-What a line from the client is: a tool call, something else, or a line that two readers would read
-differently.
+Read a line from the client: a tool call, something else, or one that two readers would read differently.
 
 The proxy stands in front of a server whose reader is not known. It may be Python's, Go's, a hand-written one;
 it may fold the case of keys, keep the first of two equal keys or the last, or split lines at a carriage

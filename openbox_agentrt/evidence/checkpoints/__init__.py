@@ -1,1 +1,1 @@
-"""What a log was at some size, signed and kept elsewhere: checkpoints, proofs, and witnesses of them."""
+"""Sign what a log was at some size, for others to keep: checkpoints, proofs, and witnesses of them."""

@@ -1,4 +1,4 @@
-"""What stands in the place of a value that is not to be seen."""
+"""Put a marker in the place of a value that is not to be seen."""
 
 from ..._plain.digest import hmac_sha256
 from ..canonical import canonical, legacy_canonical, sha256_hex

@@ -1,4 +1,4 @@
-"""What is recorded as evidence, with markers for the secrets in it."""
+"""Put markers for secrets into what is recorded as evidence."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""Who holds the memory of a session, and what of it is kept: the two steps over tables."""
+"""Decide who holds the memory of a session, and keep what changes in it: the two steps over tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What calls tell a session, in a search: in which calls it stands, and of which values it is kept apart.
+Follow what calls tell a session, in a search: in which calls, and of which values it is kept apart.
 
 A fact is kept by the engine's own memory. Here is only said which results are tried, and under which group of
 values its keys are: those of the arguments by which conditions look it up.

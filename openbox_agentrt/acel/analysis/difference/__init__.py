@@ -1,1 +1,1 @@
-"""What a change of rules changes: in words, and the first call on which both part."""
+"""Compare two sets of rules: in words, and by the first call on which both part."""

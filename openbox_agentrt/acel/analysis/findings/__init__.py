@@ -1,1 +1,1 @@
-"""What is told of rules: one finding after another, each with a trace that a session has confirmed."""
+"""Tell what was found out about rules: each finding with a trace that a session has confirmed."""

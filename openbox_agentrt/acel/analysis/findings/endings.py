@@ -1,5 +1,5 @@
 """
-Whether sessions can end well, asked of each obligation by as few contracts as it takes.
+Find whether sessions can end well, asked of each obligation by as few contracts as it takes.
 
 Calls of a few tools meet an obligation, and only contracts about those tools can refuse them. So all that
 sessions do to those contracts is searched, whatever others say, and then whether calls of these tools alone

@@ -1,4 +1,4 @@
-"""What tests of rules show by themselves, so that no search has to."""
+"""Take from tests of rules what they show by themselves, so that no search has to."""
 
 from __future__ import annotations
 

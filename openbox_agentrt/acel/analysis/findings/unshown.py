@@ -1,5 +1,5 @@
 """
-What a search found possible where a condition is taken either way, and no session shows.
+Name what a search found possible where a condition is taken either way, and no session shows.
 
 A part of a condition that is not followed may say anything in a search. So that a tool is let through then,
 or that a contract decides, is known only once a session of all contracts goes along with a trace of it.

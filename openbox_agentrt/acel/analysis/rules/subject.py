@@ -1,4 +1,4 @@
-"""What a session in a search is about, and when it begins."""
+"""Choose what a session in a search is about, and when it begins."""
 
 from __future__ import annotations
 

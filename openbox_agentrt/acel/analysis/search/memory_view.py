@@ -1,5 +1,5 @@
 """
-What a session remembers, as a small value that two sessions share if no call can ever tell them apart.
+View what a session remembers as a small value, shared by all that no call can ever tell apart.
 
 Counters stop at the highest limit, times are ages, steps are gone but for "the last call was one of these",
 and what no comparison looks at is left out. The engine's own cells are read and written: nothing decides.

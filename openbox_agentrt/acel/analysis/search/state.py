@@ -1,4 +1,4 @@
-"""What a session can be in, in a search, and what can happen next."""
+"""Describe what a session can be in, in a search, and what can happen next."""
 
 from __future__ import annotations
 

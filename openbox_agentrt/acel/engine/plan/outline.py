@@ -1,4 +1,4 @@
-"""What contracts say of one tool, compiled once for all sessions."""
+"""Compile what contracts say of one tool, once for all sessions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What has to be done for a call of one tool in one session.
+Plan what has to be done for a call of one tool in one session.
 
 A plan is made when a tool is first called and kept. It holds the guards and moves of the contracts
 about this tool and of no others, so the number of other contracts does not matter. Comparisons of

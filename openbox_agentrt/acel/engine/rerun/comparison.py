@@ -1,4 +1,4 @@
-"""What was decided, set against what follows: how many decisions could be compared, and which differ."""
+"""Compare what was decided with what follows: how many decisions could be compared, and which differ."""
 
 from __future__ import annotations
 

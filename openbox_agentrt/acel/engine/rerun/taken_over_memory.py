@@ -1,4 +1,4 @@
-"""What a session remembered when it went on from elsewhere, by its own log or that of whoever left it."""
+"""Find what a session remembered when it went on from elsewhere, by its own log or that of who left it."""
 
 from __future__ import annotations
 

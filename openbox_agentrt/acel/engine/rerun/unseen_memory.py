@@ -1,5 +1,5 @@
 """
-What cannot be derived again, because a log does not show something that a decision rests on.
+Mark what cannot be derived again, because a log does not show what a decision rests on.
 
 What a contract counted of arguments that nobody sees is unknown from then on, so each decision that it has a
 part in is. What it did not learn from a result is unknown until the log tells it.
