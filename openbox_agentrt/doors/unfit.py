@@ -1,8 +1,9 @@
 """
-The evidence of a call that is refused before it can be judged.
+The evidence of a call that is refused before it can be judged, and of an end that nobody could take note of.
 
-Its tool does not take the arguments, or two readers would read it differently. It does not run, no contract
-counts it, and it is in the evidence and the metrics once, whatever the door.
+A tool does not take the arguments of a call, or two readers would read it differently. It does not run, no
+contract counts it, and it is in the evidence and the metrics once, whatever the door. Of what has ended
+already nothing is stopped.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from openbox_agentrt._plain.arguments import plain_arguments
 from openbox_agentrt.acel.contracts.base import SessionRule
 from openbox_agentrt.acel.memory.call import JudgedCall
 from openbox_agentrt.acel.session import engine_of
+from openbox_agentrt.acel.violations import SESSION_END
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Session
@@ -25,6 +27,8 @@ _UNNAMED: Final = "(unnamed)"
 _AS_LISTED: Final = SessionRule("the call is as its tool was listed", REMEDY, code="call_off_schema")
 _CLEAR: Final = SessionRule("the call can be read in one way only", code="call_unclear")
 _JUDGED: Final = SessionRule("the call can be judged", code="call_unjudged")
+_NOTED: Final = SessionRule("the end of the call is known", code="end_unknown")
+_SETTLED: Final = SessionRule("what the session owes is known", code="session_unsettled")
 
 
 def report_unfit(session: Session | None, tool: str, args: Mapping[str, Any], fault: str) -> None:
@@ -52,8 +56,28 @@ def report_unjudged(
     _report(session, tool, args, _JUDGED, fault or f"judging it raised {type(error).__name__}")
 
 
+def report_unnoted(
+    session: Session, tool: str, args: Mapping[str, Any], error: Exception, *, fault: str | None = None
+) -> None:
+    """Keep in the evidence of a session that a call has ended and nobody knows how, as `report_unjudged`."""
+    words = fault or f"taking note of it raised {type(error).__name__}"
+    _report(session, tool or _UNNAMED, args, _NOTED, words, stops=False)
+
+
+def report_unsettled(session: Session, error: Exception, *, fault: str | None = None) -> None:
+    """Keep in the evidence of a session that nobody knows what it owes, as `report_unjudged`."""
+    words = fault or f"settling it raised {type(error).__name__}"
+    _report(session, SESSION_END, {}, _SETTLED, words, stops=False)
+
+
 def _report(
-    session: Session | None, tool: str, args: Mapping[str, Any], rule: SessionRule, fault: str
+    session: Session | None,
+    tool: str,
+    args: Mapping[str, Any],
+    rule: SessionRule,
+    fault: str,
+    *,
+    stops: bool = True,
 ) -> None:
     if session is None:
         # Loaded here: contracts alone need no governed run.
@@ -62,7 +86,8 @@ def _report(
         run = current_run()
         session = None if run is None else run.contracts
     if session is not None:
-        engine_of(session).report_unjudged(JudgedCall(tool, plain_arguments(args)), rule, fault)
+        call = JudgedCall(tool, plain_arguments(args))
+        engine_of(session).report_unjudged(call, rule, fault, stops=stops)
 
 
 def fault_of(error: BaseException) -> str:

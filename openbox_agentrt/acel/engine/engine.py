@@ -263,9 +263,11 @@ class Engine(Admission):
             found += self.records.record(end, [found_breach.of_breach(breach, self._mode)])
         return found
 
-    def report_unjudged(self, call: JudgedCall, reason: SessionRule, fault: str) -> None:
+    def report_unjudged(
+        self, call: JudgedCall, reason: SessionRule, fault: str, *, stops: bool = True
+    ) -> None:
         """Record a call that is refused before it can be judged; in shadow mode, that it would be."""
-        finding = found_breach.of_breach(Breach(contract=reason, fault=fault), self._mode)
+        finding = found_breach.of_breach(Breach(contract=reason, fault=fault, stops=stops), self._mode)
         self.records.record(call, [finding], blocked=self._mode == "enforce")
 
     def report_replayed(

@@ -15,12 +15,19 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 
 from openbox_agentrt._values import dataclass
-from openbox_agentrt.doors.claude_code.event import POST_EVENTS, PROMPT_EVENT, HookEvent, read_event
+from openbox_agentrt.doors.claude_code.event import (
+    CALL_EVENTS,
+    END_EVENTS,
+    POST_EVENTS,
+    PROMPT_EVENT,
+    HookEvent,
+    read_event,
+)
 from openbox_agentrt.doors.claude_code.folder import LOCK_WAIT_SECONDS, HookFault
 from openbox_agentrt.doors.claude_code.history import end_call, read_history
 from openbox_agentrt.doors.claude_code.log import SessionLog, open_log
@@ -43,7 +50,7 @@ class HookSettings:
     Say how the hooks of one configuration work.
 
     Attributes:
-        rules: Rules file. The hook after a call needs none.
+        rules: Rules file. The hook after a call needs none, but to put its faults into the evidence.
         state_dir: Folder of the session files. A relative one is taken from the project's folder, wherever
             the client's shell is at the moment.
         project_dir: The project's folder, or None for the working directory.
@@ -126,8 +133,8 @@ class HookAnswer:
     stderr: str = ""
 
 
-def _failing_closed(*, keeps: bool = False) -> Callable[[_Handle], _Handle]:
-    """Have a hook answer any fault by blocking the call; `keeps` also puts it into the evidence."""
+def _failing_closed(events: Collection[str] = ()) -> Callable[[_Handle], _Handle]:
+    """Have a hook answer any fault by blocking the call. That of a hook for `events` is evidence."""
 
     def decorated(handle: _Handle) -> _Handle:
         @wraps(handle)
@@ -135,7 +142,7 @@ def _failing_closed(*, keeps: bool = False) -> Callable[[_Handle], _Handle]:
             try:
                 return handle(data, settings)
             except Exception as error:  # noqa: BLE001 - fail-closed: any other exit code would let the call run
-                trouble = _keep_unjudged(data, settings, error) if keeps else ""
+                trouble = _keep_unjudged(data, settings, error, events) if events else ""
                 return HookAnswer(code=2, stderr=fault_line(error) + trouble)
 
         return answer
@@ -143,7 +150,7 @@ def _failing_closed(*, keeps: bool = False) -> Callable[[_Handle], _Handle]:
     return decorated
 
 
-@_failing_closed(keeps=True)
+@_failing_closed(CALL_EVENTS)
 def at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
     """
     Answer a ``UserPromptSubmit`` event: take note of what the user says, which values may come from.
@@ -165,7 +172,7 @@ def at_prompt(data: bytes, settings: HookSettings) -> HookAnswer:
     return HookAnswer(stdout=json.dumps({"decision": "block", "reason": ruling.reason}), stderr=trouble)
 
 
-@_failing_closed(keeps=True)
+@_failing_closed(CALL_EVENTS)
 def before_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     """Answer a ``PreToolUse`` event: deny the call with the reason, or say nothing."""
     event = read_event(data, expected=("PreToolUse",))
@@ -195,7 +202,7 @@ def _begin(log: SessionLog, event: HookEvent, settings: HookSettings) -> tuple[R
     return ruling, _record(event, settings, ruling.violations, rules.rules_hash)
 
 
-@_failing_closed()
+@_failing_closed(POST_EVENTS)
 def after_tool(data: bytes, settings: HookSettings) -> HookAnswer:
     """Take note of ``PostToolUse``, ``PostToolUseFailure`` or ``PermissionDenied``."""
     event = read_event(data, expected=POST_EVENTS)
@@ -214,7 +221,7 @@ def _finish(
         finish_in_fleet(lease, settings.fleet, how)
 
 
-@_failing_closed()
+@_failing_closed(END_EVENTS)
 def at_end(data: bytes, settings: HookSettings) -> HookAnswer:
     """
     Answer ``Stop`` and ``SessionEnd``: settle what the session owes.
@@ -222,14 +229,15 @@ def at_end(data: bytes, settings: HookSettings) -> HookAnswer:
     At ``Stop``, the client is sent back to do what is missing, once per turn. At ``SessionEnd`` it is
     recorded.
     """
-    event = read_event(data, expected=("Stop", "SessionEnd"))
+    event = read_event(data, expected=END_EVENTS)
     final = event.name == "SessionEnd"
     try:
         violations, trouble = _end_session(event, settings, settings.on_rules_change, final=final)
     except HookFault as fault:
         if event.repeated_stop:
             # Blocking again would keep the client from ever stopping. The user is told.
-            return HookAnswer(code=1, stderr=fault_line(fault))
+            trouble = _keep_unjudged(data, settings, fault, END_EVENTS)
+            return HookAnswer(code=1, stderr=fault_line(fault) + trouble)
         raise
     trouble = trouble or _end_others(settings, event, due=final)
     owed = [violation for violation in violations if violation.mode == "enforce"]
@@ -303,12 +311,14 @@ def _end_idle(settings: HookSettings, *, but: str = "", most: int) -> str:
     return "; ".join(filter(None, told))
 
 
-def _keep_unjudged(data: bytes, settings: HookSettings, error: Exception) -> str:
-    """Put a call that a fault refuses into its session's evidence, and say why if that cannot be done."""
+def _keep_unjudged(data: bytes, settings: HookSettings, error: Exception, events: Collection[str]) -> str:
+    """Put what a fault has refused or missed into its session's evidence, and say why if that fails."""
     try:
-        from openbox_agentrt.doors.claude_code.unjudged import unjudged_call
+        from openbox_agentrt.doors.claude_code.unjudged import unjudged_event
 
-        if (found := unjudged_call(data, error)) is None:
+        # The hooks of one project, which write with one key.
+        nameless = f"(unnamed, by {os.path.join(settings.project_dir or '', settings.rules or '')})"
+        if (found := unjudged_event(data, error, expected=events, nameless=nameless)) is None:
             return ""
         event, violations = found
         with settings.open_log(event, wait_seconds=1.0) as log:

@@ -24,6 +24,9 @@ POST_EVENTS = ("PostToolUse", "PostToolUseFailure", "PermissionDenied")
 # What the user says is an event of the session, as in a governed run.
 PROMPT_EVENT = "UserPromptSubmit"
 
+CALL_EVENTS = ("PreToolUse", PROMPT_EVENT)
+END_EVENTS = ("Stop", "SessionEnd")
+
 MAX_INPUT = 64 * 1024 * 1024
 """So many bytes may an event have."""
 

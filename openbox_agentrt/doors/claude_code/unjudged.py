@@ -1,70 +1,85 @@
-"""The record of a call that a hook refuses because of a fault. Loaded only where there is one."""
+"""The record of an event that a hook could not deal with. Loaded only where there is such a fault."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.session import Session
 from openbox_agentrt.doors.claude_code.event import (
+    CALL_EVENTS,
     MAX_INPUT,
+    POST_EVENTS,
     PROMPT_EVENT,
     HookEvent,
     is_session_id,
     read_event,
 )
 from openbox_agentrt.doors.claude_code.folder import HookFault
-from openbox_agentrt.doors.unfit import report_unclear, report_unjudged
+from openbox_agentrt.doors.unfit import report_unclear, report_unjudged, report_unnoted, report_unsettled
 
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Violation
 
-_CALLS = ("PreToolUse", PROMPT_EVENT)
 
-
-def unjudged_call(data: bytes, error: Exception) -> tuple[HookEvent, list[Violation]] | None:
+def unjudged_event(
+    data: bytes, error: Exception, *, expected: Collection[str], nameless: str
+) -> tuple[HookEvent, list[Violation]] | None:
     """
-    Give the call that a fault refuses, and what the evidence of its session says of it.
+    Give the event that a hook could not deal with, and what the evidence of its session says of it.
 
-    It is without the calls before it, which are of no matter to it and may be what could not be read.
+    A call is refused by that. The end of a call, or of a session, has happened, and nothing is stopped. The
+    record is without the calls before it, which are of no matter to it and may be what could not be read.
 
     Args:
         data: Standard input of the hook.
         error: The fault.
+        expected: The events of its kind.
+        nameless: The session that stands for those that cannot be told.
 
     Returns:
-        The call, as far as it can be read, and its record; None if it is no call, or names no session.
+        The event, as far as it can be read, and its record; None if the hook is for events of another kind.
     """
     try:
-        event = read_event(data, expected=_CALLS)
-    except HookFault as unread:
-        guessed = _guessed(data)
+        event, is_read = read_event(data, expected=expected), True
+    except HookFault:
+        guessed = _guessed(data, expected, nameless)
         if guessed is None:
             return None
-        session = Session(session_id=guessed.session_id)
-        report_unclear(session, guessed.tool, str(unread))
-        return guessed, session.violations
+        event, is_read = guessed, False
     session = Session(session_id=event.session_id)
     # A fault of ours is in our words, which hold no argument.
     words = str(error) if isinstance(error, HookFault) else None
-    report_unjudged(session, event.tool, event.args, error, fault=words)
+    if expected is POST_EVENTS:
+        report_unnoted(session, event.tool, event.args, error, fault=words)
+    elif expected is not CALL_EVENTS:
+        report_unsettled(session, error, fault=words)
+    elif is_read:
+        report_unjudged(session, event.tool, event.args, error, fault=words)
+    else:
+        report_unclear(session, event.tool, str(error))
     return event, session.violations
 
 
-def _guessed(data: bytes) -> HookEvent | None:
-    """Read whose call it may be. Nothing is decided by it: the call is refused."""
-    if len(data) > MAX_INPUT:
-        # A hook that is killed because it took too long has refused nothing.
-        return None
-    try:
-        raw: Any = json.loads(data.decode("utf-8-sig", errors="replace"))
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(raw, dict) or not is_session_id(raw.get("session_id")):
-        return None
-    name, tool = raw.get("hook_event_name"), raw.get("tool_name")
-    if isinstance(name, str) and name not in _CALLS:
+def _guessed(data: bytes, expected: Collection[str], nameless: str) -> HookEvent | None:
+    """Read whose event it may be. Nothing is decided by it."""
+    raw = _loosely_read(data)
+    name, tool, session = raw.get("hook_event_name"), raw.get("tool_name"), raw.get("session_id")
+    if isinstance(name, str) and name not in expected:
         # The hook is set for another event than its own.
         return None
     tool = "user_prompt" if name == PROMPT_EVENT else tool if isinstance(tool, str) else ""
-    return HookEvent(name="", session_id=raw["session_id"], tool=tool, args={})
+    named = session if isinstance(session, str) and is_session_id(session) else nameless
+    return HookEvent(name="", session_id=named, tool=tool, args={})
+
+
+def _loosely_read(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_INPUT:
+        # A hook that is killed because it took too long has refused nothing.
+        return {}
+    try:
+        raw = json.loads(data.decode("utf-8-sig", errors="replace"))
+    except (ValueError, RecursionError):
+        return {}  # nobody can tell whose it is, which is what its record says
+    return raw if isinstance(raw, dict) else {}

@@ -1,4 +1,4 @@
-"""A call that a hook refuses because of a fault is in the evidence of its session, as far as there is one."""
+"""What a hook refuses or misses because of a fault is in the evidence, whatever can be read of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel.rerun import rerun_file
-from openbox_agentrt.doors.claude_code.answers import at_prompt, before_tool
+from openbox_agentrt.doors.claude_code.answers import after_tool, at_end, at_prompt, before_tool
 from openbox_agentrt.doors.claude_code.log import file_stem
 from openbox_agentrt.evidence import Entry, read_entries, verify_file
 from openbox_agentrt.evidence.calls import calls_in
@@ -19,6 +19,8 @@ from tests.doors.claude_code.test_hook_steps import Hooks
 SECRET = "4111-1111-1111-1111"
 CLEAR = "the call can be read in one way only"
 JUDGED = "the call can be judged"
+NOTED = "the end of the call is known"
+SETTLED = "what the session owes is known"
 
 
 def event(session: str, **fields: Any) -> bytes:
@@ -109,15 +111,117 @@ def test_an_error_that_is_no_fault_of_ours(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"[]", event("", tool_input=5), event("s", hook_event_name="SessionEnd")],
-    ids=["nothing", "no JSON", "no object", "no session", "no call"],
+    [b"", b"{", b"[]", b"\xff", b'{"tool_input": 5}', b'{"session_id":"s-1","tool_name":"Ba'],
+    ids=["nothing", "no JSON", "no object", "no text", "no session", "a half"],
 )
-def test_what_names_no_session_or_is_no_call(tmp_path: Path, data: bytes) -> None:
-    """There is nothing to write it into; the client's user is told, as before."""
+@pytest.mark.parametrize(
+    ("hook", "spec", "tool", "blocked"),
+    [
+        pytest.param(before_tool, CLEAR, "(unnamed)", True, id="before a call"),
+        pytest.param(at_prompt, CLEAR, "(unnamed)", True, id="prompt"),
+        pytest.param(after_tool, NOTED, "(unnamed)", False, id="after a call"),
+        pytest.param(at_end, SETTLED, "<session-end>", False, id="end"),
+    ],
+)
+def test_what_names_no_session(
+    tmp_path: Path, data: bytes, hook: Any, spec: str, tool: str, blocked: bool
+) -> None:
+    """It is in the evidence of a session that stands for all of them, which is named after the rules."""
+    hooks = Hooks(tmp_path, key=str(tmp_path / "e.key"))
+
+    for _ in range(2):
+        said = hook(data, hooks.settings)
+        assert said.code == 2
+        assert "evidence" not in said.stderr
+
+    (evidence,) = tmp_path.rglob("*.evidence.jsonl")
+    found = [one for one in read_entries(evidence) if one.type == "violation"]
+    told = [spec, tool, blocked]
+    assert [[one.data[name] for name in ("spec", "tool", "blocked")] for one in found] == [told] * 2
+    assert {one.data["session_id"] for one in found} == {f"(unnamed, by {tmp_path / 'rules.json'})"}
+    assert verify_file(evidence).ok
+    assert hooks.call("Read", path="a"), "no session has anything to do with it"
+
+
+@pytest.mark.parametrize("hook", [before_tool, at_prompt, after_tool, at_end])
+def test_what_is_of_another_kind_than_the_hook_is_for(tmp_path: Path, hook: Any) -> None:
+    """The hook is set for the wrong event: the client's user is told, and it says nothing of the event."""
     hooks = Hooks(tmp_path)
 
-    assert before_tool(data, hooks.settings).code == 2
+    assert hook(event("s", hook_event_name="PreCompact"), hooks.settings).code == 2
     assert not list(tmp_path.rglob("*.evidence.jsonl"))
+
+
+def ended(**fields: Any) -> bytes:
+    return event("s-1", hook_event_name="PostToolUse", **fields)
+
+
+@pytest.mark.parametrize(
+    ("data", "args", "fault"),
+    [
+        pytest.param(ended(tool_input=[]), {}, "the tool_input of the event is no JSON object", id="no args"),
+        pytest.param(
+            ended(tool_response=float("nan")), {}, "the event on standard input is no JSON", id="no JSON"
+        ),
+        pytest.param(
+            ended(tool_name="Read", tool_input={"a": 1}),
+            {"a": 1},
+            "tool_use_id 't-1' was used by another tool",
+            id="another call",
+        ),
+    ],
+)
+def test_an_end_of_which_no_note_was_taken(
+    tmp_path: Path, data: bytes, args: dict[str, Any], fault: str
+) -> None:
+    """The call stays counted and allows nothing, and the evidence says why; nothing was stopped."""
+    hooks = Hooks(tmp_path)
+    assert before_tool(event(hooks.session), hooks.settings).code == 0
+
+    said = after_tool(data, hooks.settings)
+
+    (found,) = violations(hooks)
+    assert (said.code, found.data["spec"], found.data["blocked"]) == (2, NOTED, False)
+    assert found.data["fault"].startswith(fault)
+    assert found.data["args"] == args
+    assert "evidence" not in said.stderr
+    assert hooks.end().code == 1, "it owes something"
+    report = rerun_file(hooks.evidence)
+    assert (report.differences, report.problems) == ((), ())
+
+
+def test_an_end_without_rules_is_told_alone(tmp_path: Path) -> None:
+    """Nobody knows which evidence it belongs to, and a log that it began could not be signed any more."""
+    hooks = Hooks(tmp_path)
+    hooks.settings.rules = None
+
+    said = after_tool(ended(tool_input=[]), hooks.settings)
+
+    assert said.code == 2
+    assert said.stderr.endswith(
+        "; it is not in the evidence: openbox-agentrt: no rules file is given; --rules FILE"
+    )
+    assert not list(tmp_path.rglob("*.evidence.jsonl"))
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+def test_what_a_session_owes_that_nobody_could_tell(tmp_path: Path, again: bool) -> None:
+    """Whether the client is sent back or lets it be."""
+    hooks = Hooks(tmp_path)
+    assert hooks.call("Read", path="a")
+    changed = {"contracts": [{"template": "at_most_n_times", "args": ["Read", 1]}]}
+    (tmp_path / "rules.json").write_text(json.dumps(changed))
+
+    said = at_end(hooks.event("Stop", stop_hook_active=again), hooks.settings)
+
+    (found,) = violations(hooks)
+    assert said.code == (1 if again else 2)
+    assert (found.data["spec"], found.data["tool"], found.data["blocked"]) == (
+        SETTLED,
+        "<session-end>",
+        False,
+    )
+    assert "rules" in found.data["fault"]
 
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
