@@ -59,6 +59,7 @@ class Membership:
         lease_seconds: How long the worker's word holds without a sign of life.
         counts: What happened.
         suspect: Whether the store seems to have lost something that the worker has to repeat.
+        is_dead: Whether the store has said that the worker's lease is over.
     """
 
     def __init__(self, lease_seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -67,6 +68,7 @@ class Membership:
         self.generation = ""
         self.counts = RunningCounts()
         self.suspect = False
+        self.is_dead = False
         self._away = False
         self._monotonic = monotonic
         self._offset: int | None = None
@@ -80,6 +82,10 @@ class Membership:
         """Give the store's time, as last told and carried on by the monotonic clock."""
         now = int(self._monotonic() * SECOND)
         return time.time_ns() // 1000 if self._offset is None else now + self._offset
+
+    def time_of(self, deadline: float) -> int:
+        """Give the store's time at a moment of the monotonic clock."""
+        return self.store_time() + int((deadline - self._monotonic()) * SECOND)
 
     def outlived(self) -> bool:
         """Tell whether the worker's lease may be over, by its own clock."""

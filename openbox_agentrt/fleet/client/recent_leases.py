@@ -34,12 +34,18 @@ class RecentLease:
 
 
 class RecentLeases:
-    """Keep the leases that are open, and those that ended within the last seconds."""
+    """
+    Keep the leases that are open, and those that ended within the last seconds.
+
+    Attributes:
+        untold: Those of them that the store does not know yet.
+    """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._entries: dict[str, RecentLease] = {}
         self._ended: deque[RecentLease] = deque()
+        self.untold: list[RecentLease] = []
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -56,6 +62,11 @@ class RecentLeases:
         self._entries[entry.lease] = entry
         if entry.how is not None:
             self._end(entry)
+
+    def add_untold(self, entry: RecentLease) -> None:
+        """Keep a lease that the store has not granted, and is still to be told of."""
+        self.add(entry)
+        self.untold.append(entry)
 
     def finish(self, lease: str, how: How, measured: Measured | None) -> None:
         """Note how a lease ended, and forget those that ended long ago."""
