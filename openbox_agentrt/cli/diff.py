@@ -26,11 +26,11 @@ def diff(
     as_json: AsJson = False,
 ) -> int:
     """Compare two rules files: what changed in words, and the first call on which they part, both ways."""
-    began = time.monotonic()
+    began = time.thread_time()
     (before, was), (after, now) = _read(old), _read(new)
     names = None if tools is None else read_tool_names(tools)
     # Reading the files takes of the time, too.
-    left = max(0.0, seconds - (time.monotonic() - began))
+    left = max(0.0, seconds - (time.thread_time() - began))
     found = compare(before, after, tools=names, lines=(was, now), seconds=left)
     if as_json:
         print(json.dumps(found.to_dict()))

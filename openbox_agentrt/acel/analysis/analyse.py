@@ -14,13 +14,13 @@ from .budget import Budget
 from .calls.alphabet import alphabet_of
 from .conditions.followed import open_parts
 from .findings.accepted import told_apart, unused
-from .findings.bad_endings import end_findings
+from .findings.bad_endings import end_findings, is_unsure
 from .findings.endings import Endings
 from .findings.finding import KINDS, Analysis, Finding, Named, name_of
 from .findings.never_let_through import source_findings, tool_findings, tools_shut
 from .findings.questions import Possibility, Questions
 from .findings.redundant_contracts import idle_contracts
-from .findings.searched import FEW_VALUES, SearchResult, Subject
+from .findings.searched import FEW_VALUES, NO_TIME, WAITS, SearchResult, Subject, is_timed
 from .findings.shadow_halts import watch_findings
 from .findings.shown_by_tests import Examples, examples_of
 from .findings.unmatchable import inspected
@@ -39,8 +39,8 @@ from .rules.components import (
 from .rules.subject import surroundings_of
 from .rules.tool_names import names_of, tools_in
 from .search.engine_machine import Machine
-from .search.explore import Aim, Look, explore
-from .search.next_steps import World
+from .search.explore import Aim, Explored, Look, explore
+from .search.next_steps import Time, World
 from .sentences import first_few, readable
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
@@ -177,9 +177,10 @@ class _Work:
     def _leave(self, component: Component) -> None:
         """Name what there was no time to search."""
         tools = [name for name in component.names if self._names[name]]
-        self._leave_tools(tools)
-        self._leave_open(_DECIDES, component.contracts)
-        self._leave_open(_ENDS, [p for p in component.contracts if self._subject.contracts[p].at_end])
+        ending = [p for p in component.contracts if self._subject.contracts[p].at_end]
+        self._leave_tools(tools, because=NO_TIME)
+        self._leave_open(_DECIDES, component.contracts, because=NO_TIME)
+        self._leave_open(_ENDS, ending, because=NO_TIME)
 
     def _search(self, component: Component, budget: Budget) -> Iterator[SearchResult]:
         """Search contracts together where they are few, and else ask of one after the other."""
@@ -188,6 +189,9 @@ class _Work:
         because = ""
         if lasting <= _FEW:
             some = self._explored(component, component.contracts, budget.part(4).at_most(_MOST_STATES))
+            if some.whole and self._is_open_in_time(some):
+                part = budget.part(4).at_most(_MOST_STATES)
+                some = self._in_zone(some, component, component.contracts, part)
             yield some
             if some.whole:
                 self._ends.append(some)
@@ -215,13 +219,15 @@ class _Work:
             yield from (answer.found for answer in answers.values() if answer.found is not None)
             tools = [name for name in tools if answers[name].possible is None]
             places = [place for place in places if answers[place].possible is None]
-        for unshown in (False, True):
-            some = [tool for tool in tools if answers[tool].unshown is unshown]
-            self._leave_tools(some, because=because or self._either_way_of(some if unshown else ()))
-            those = [place for place in places if answers[place].unshown is unshown]
-            near = [tool for place in those for tool in self._calls.get(place, ())]
-            why = because or self._either_way_of(near if unshown else ())
-            self._leave_open(_DECIDES, those, because=why)
+        near = {place: self._calls.get(place, ()) for place in places if answers[place].unshown}
+        open_tools = self._either_way_of(tool for tool in tools if answers[tool].unshown)
+        open_places = self._either_way_of(tool for of in near.values() for tool in of)
+        for tool in tools:
+            why = (open_tools or WAITS) if answers[tool].unshown else answers[tool].why
+            self._leave_tools([tool], because=because or why)
+        for place in places:
+            why = (open_places or WAITS) if place in near else answers[place].why
+            self._leave_open(_DECIDES, [place], because=because or why)
 
     def _either_way_of(self, tools: Iterable[str]) -> str:
         """Say what is taken either way of the conditions that are asked of calls of some tools."""
@@ -235,13 +241,13 @@ class _Work:
         ):
             self._ends += [] if ending.found is None else [ending.found]
             if ending.open is not None:
-                self._leave_open(_ENDS, sorted(ending.places), because=_lacking(ending.open))
+                self._leave_open(_ENDS, sorted(ending.places), because=ending.open.why_not_whole)
 
     def _leave_unshown(self, some: SearchResult) -> None:
         """Name what is possible only if a condition that is taken either way says so."""
         tools = list(unshown_tools(self._subject, some))
         places = list(unshown_contracts(self._subject, some))
-        either = _either_way(self._subject.contracts[place] for place in some.contracts)
+        either = _either_way(self._subject.contracts[place] for place in some.contracts) or WAITS
         self._leave_tools(tools, because=either)
         self.open.update(p for name in tools for p in self._touched[name] if p in some.contracts)
         self._leave_open(_DECIDES, places, because=either)
@@ -250,38 +256,77 @@ class _Work:
     def undecided(self) -> list[str]:
         """Say what was not decided, of everything that is alike in one line."""
         patterns = "which tools fit which patterns over names: there are too many patterns"
-        said = [what.format(first_few(names)) + because for (what, because), names in self._left.items()]
+        said = [f"{what.format(first_few(of))}, since {why}" for (what, why), of in self._left.items()]
         return [*([] if self._has_all_names else [patterns]), *said]
 
     def _leave_idle(self, place: int) -> None:
         """Name what never decided, where more values of a key could have let it."""
         contract = self._subject.contracts[place]
         if place not in self.open and name_of(contract) not in self._subject.examples.decided:
-            self._leave_open(_DECIDES, [place], because=f", since {FEW_VALUES}")
+            self._leave_open(_DECIDES, [place], because=FEW_VALUES)
 
-    def _leave_tools(self, tools: Sequence[str], *, because: str = "") -> None:
+    def _leave_tools(self, tools: Sequence[str], *, because: str) -> None:
         if tools:
             self._left.setdefault((_LET_THROUGH, because), []).extend(map(repr, tools))
 
-    def _leave_open(self, what: str, places: Sequence[int], *, because: str = "") -> None:
+    def _leave_open(self, what: str, places: Sequence[int], *, because: str) -> None:
         self.open.update(places)
         if places:
             names = [self._subject.named[place].name for place in places]
             self._left.setdefault((what, because), []).extend(names)
 
-    def _look_into(
-        self, places: Sequence[int], names: Sequence[str], budget: Budget, look: Look | None, aim: Aim | None
+    def _is_open_in_time(self, some: SearchResult) -> bool:
+        """Tell whether it depends on times that are taken either way what there is to say."""
+        if not is_timed(some):
+            return False
+        obliging = [o for o, place in enumerate(some.contracts) if _obliges(self._subject.contracts[place])]
+        return (
+            any(unshown_tools(self._subject, some))
+            or next(unshown_contracts(self._subject, some), None) is not None
+            or is_unsure(self._subject, some, obliging)
+        )
+
+    def _in_zone(
+        self,
+        some: SearchResult,
+        component: Component,
+        among: Sequence[int],
+        budget: Budget,
+        *,
+        more: int = 0,
     ) -> SearchResult:
-        return self._explored(Component(tuple(places), tuple(names)), places, budget, look, aim)
+        """Search once more, with the times that sessions can have alone, as far as the budget allows."""
+        exact = self._explored(component, among, budget, more=more, time="in a zone")
+        return exact if exact.whole else some
+
+    def _look_into(
+        self,
+        places: Sequence[int],
+        names: Sequence[str],
+        budget: Budget,
+        look: Look | None,
+        aim: Aim | None,
+        time: Time,
+    ) -> SearchResult:
+        component = Component(tuple(places), tuple(names))
+        return self._explored(component, places, budget, look, aim, time=time)
 
     def _search_of(
         self, places: Sequence[int], names: Sequence[str], budget: Budget, more: int
     ) -> SearchResult:
-        return self._explored(Component(tuple(places), tuple(names)), places, budget, more=more)
+        component = Component(tuple(places), tuple(names))
+        some = self._explored(component, places, budget.part(2), more=more)
+        own = range(len(places))
+        if some.whole and is_unsure(self._subject, some, own):
+            return self._in_zone(some, component, places, budget.at_most(_MOST_STATES), more=more)
+        return some
 
     def _search_some(self, places: Sequence[int], among: Sequence[int], budget: Budget) -> SearchResult:
         component = Component(tuple(places), names_near(self._calls, places))
-        return self._explored(component, among, budget)
+        some = self._explored(component, among, budget)
+        if some.whole and is_timed(some):
+            return self._in_zone(some, component, among, budget.at_most(_MOST_STATES))
+        return some
 
     def _search_with_more(self, some: SearchResult, more: int) -> SearchResult | None:
         contracts = [self._subject.contracts[place] for place in some.contracts]
@@ -300,18 +345,19 @@ class _Work:
         aim: Aim | None = None,
         *,
         more: int = 0,
+        time: Time = "freely",
     ) -> SearchResult:
         some = [self._subject.contracts[place] for place in component.contracts]
         about = [self._subject.contracts[place] for place in among]
         alphabet = alphabet_of(about, component.names, budget.part(2), few=aim is not None)
         machine = Machine(some, alphabet, self._subject.state)
-        world = World([machine], alphabet, values=values_needed(about) + more)
+        world = World([machine], alphabet, values=values_needed(about) + more, time=time)
         found = explore(world, budget, look, aim)
         self.states += len(found.states)
         # Where names are missing, calls are, and what never happens without them may happen all the same.
         named = self._has_all_names or not any(map(_fits_names, about))
-        whole = found.whole and alphabet.whole and named and not world.lacks_values
-        return SearchResult(component.contracts, frozenset(component.names), found, whole)
+        why = _why_not_whole(found, budget, alphabet_whole=alphabet.whole, named=named)
+        return SearchResult(component.contracts, frozenset(component.names), found, why)
 
 
 def _obliges(contract: Declaration) -> bool:
@@ -324,14 +370,26 @@ def _fits_names(contract: Declaration) -> bool:
     return any(is_glob(name) for role in contract.roles for name in tools_in(role.selector.form()))
 
 
+def _why_not_whole(found: Explored, budget: Budget, *, alphabet_whole: bool, named: bool) -> str:
+    """Say why a search left something out; nothing if it did not."""
+    left_out = (
+        (not found.whole and budget.late, "the time was up before all was searched"),
+        (not found.whole, "there are more states than are searched"),
+        (found.world.lacks_values, FEW_VALUES),
+        (not alphabet_whole, "there are more kinds of calls than are tried"),
+        (found.world.is_crowded, "more moments matter than are followed"),
+        (not named, "there are too many patterns over names of tools"),
+    )
+    return next((why for is_so, why in left_out if is_so), "")
+
+
 def _lacking(some: SearchResult) -> str:
     """Say that a search had too few values of a key, if it had time for all others."""
-    lacks = some.found.whole and some.found.world.lacks_values
-    return f", since {FEW_VALUES}" if lacks else ""
+    return FEW_VALUES if some.found.whole and some.found.world.lacks_values else ""
 
 
 def _either_way(contracts: Iterable[Declaration]) -> str:
     """Say which part of conditions is taken either way, if any is."""
     parts = list(dict.fromkeys(part for contract in contracts for part in open_parts(contract)))
     more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-    return f", since this is taken either way: {readable(parts[0]):.100}{more}" if parts else ""
+    return f"this is taken either way: {readable(parts[0]):.100}{more}" if parts else ""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeAlias
 
 from ..search.trace_row import TraceRow
 from .finding import Finding
 from .searched import (
     FEW_VALUES,
+    WAITS,
     SearchResult,
     Subject,
     has_values,
+    is_timed,
     tried_note,
     values_owed,
 )
@@ -21,6 +23,7 @@ from .witness import UNSHOWN
 __all__ = (
     "MoreValues",
     "end_findings",
+    "is_unsure",
 )
 
 _MOST_TRAPS = 20
@@ -46,9 +49,10 @@ def end_findings(subject: Subject, some: SearchResult, again: MoreValues) -> Ite
     hopeless: set[int] = set()
     for own in sorted(frozenset().union(*some.found.unmet) & enforced):
         state = _never_met(subject, some, own)
-        if state is not None:
+        finding = None if state is None else _obligation(subject, some, own, state)
+        if finding is not None:
             hopeless.add(own)
-            yield _obligation(subject, some, own, state)
+            yield finding
     asked = enforced - hopeless
     new_values = (state for state in some.stuck(asked) if has_values(subject, some, state))
     stuck = list(itertools.islice(new_values, _MOST_TRAPS))
@@ -56,10 +60,19 @@ def end_findings(subject: Subject, some: SearchResult, again: MoreValues) -> Ite
     trap = next((trap for trap in traps if trap is not None), None)
     if trap is not None:
         yield trap
-    elif stuck or is_open:
+    elif stuck or is_open or is_unsure(subject, some, asked):
         names = ", ".join(named.name for named in subject.names(some.place(own) for own in enforced))
-        why = UNSHOWN if stuck else FEW_VALUES
+        why = FEW_VALUES if is_open else WAITS if is_timed(some) else UNSHOWN
         subject.unshown.append(f"whether each session can end well, of {names}: {why}")
+
+
+def is_unsure(subject: Subject, some: SearchResult, own: Collection[int]) -> bool:
+    """Tell whether it depends on the times between calls if sessions can still meet some contracts."""
+    if not is_timed(some):
+        return False
+    stuck = set(some.stuck(own))
+    unsure = (state for state in some.stuck(own, surely=True) if state not in stuck)
+    return any(has_values(subject, some, state) for state in unsure)
 
 
 def _never_met(subject: Subject, some: SearchResult, own: int) -> int | None:
@@ -74,10 +87,13 @@ def _never_met(subject: Subject, some: SearchResult, own: int) -> int | None:
     return next((state for state in unmet if has_values(subject, some, state)), None)
 
 
-def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> Finding:
+def _obligation(subject: Subject, some: SearchResult, own: int, state: int) -> Finding | None:
     rows = [*some.trace(state), TraceRow(kind="end")]
     against = _against(some, state)
     trace = subject.shown(rows, [some.place(own)])
+    if trace is None and is_timed(some):
+        # No waits may lead there, and then nothing is unmet.
+        return None
     return Finding(
         kind="obligation-cannot-be-met",
         message=f"no session meets it: {subject.contracts[some.place(own)].spec}",

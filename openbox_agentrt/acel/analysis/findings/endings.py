@@ -121,7 +121,7 @@ class Endings:
 
     def _stuck(self, some: SearchResult, places: Collection[int], tools: _Tools) -> list[int | None]:
         """Find the states from which calls of some tools lead nowhere; None for such without new values."""
-        states = some.stuck(_own(some, places), tools)
+        states = some.stuck(_own(some, places), tools, surely=True)
         found = (state if has_values(self._subject, some, state) else None for state in states)
         return sorted(found, key=lambda state: state is None)
 
@@ -130,7 +130,8 @@ class Endings:
     ) -> frozenset[str | None]:
         """Find tools whose calls lead on from a state to where others do."""
         goals = some.met(_own(some, places))
-        good, ways = some.found.reaching(goals, tools), some.found.reaching(goals)
+        good = some.found.reaching(goals, tools, surely=True)
+        ways = some.found.reaching(goals, surely=True)
         found: set[str | None] = set()
         way = ways.get(stuck)
         while way is not None and stuck not in good:

@@ -16,11 +16,13 @@ from typing import TypeAlias
 
 from ..budget import Budget
 from ..rules.components import names_near
-from ..search.explore import Aim, Explored, Look, row_of, way_to
+from ..search.explore import Aim, Explored, Look, row_of
+from ..search.next_steps import Time
 from ..search.state import Transition, Try
+from ..search.timetable import way_to
 from ..search.trace_row import TraceRow
 from .finding import name_of
-from .searched import SearchResult, Subject
+from .searched import NO_TIME, SearchResult, Subject, is_timed
 from .witness import played
 
 __all__ = ("Possibility", "Questions")
@@ -30,8 +32,11 @@ _MOST_UNSHOWN = 20
 _FEW_UNSHOWN = 3
 _MOST_SEEN = 4
 _FAR = 1_000
+_FREELY: Time = "freely"
 
-Search: TypeAlias = "Callable[[Sequence[int], Sequence[str], Budget, Look | None, Aim | None], SearchResult]"
+Search: TypeAlias = (
+    "Callable[[Sequence[int], Sequence[str], Budget, Look | None, Aim | None, Time], SearchResult]"
+)
 """Searches some contracts with the calls of some tools until a look stops it."""
 
 
@@ -44,11 +49,13 @@ class Possibility:
         possible: Whether it can happen; None if that was not decided.
         found: Where it cannot, the search that shows it.
         unshown: Whether a search found it, and no session showed it.
+        why: Why it was not decided, where it was not searched to the end.
     """
 
     possible: bool | None
     found: SearchResult | None = None
     unshown: bool = False
+    why: str = ""
 
 
 class Questions:
@@ -105,7 +112,7 @@ class Questions:
         self, about: str | int, first: frozenset[int], aim: Aim, budget: Budget, *, quick: bool
     ) -> Possibility:
         # At first with few values and straight for it; what is not found so is searched for nearest first.
-        watched, straight = first, True
+        watched, straight, time, why = first, True, _FREELY, NO_TIME
         while not budget.spent and about not in self._shown:
             trying = _Trying(
                 self._subject,
@@ -118,18 +125,22 @@ class Questions:
             )
             names = list(dict.fromkeys((*aim.tools, *names_near(self._calls, sorted(watched)))))
             part = (budget.part(2) if straight and not quick else budget).at_most(_MOST_STATES)
-            some = self._search(sorted(watched), names, part, trying, trying.aim if straight else None)
+            some = self._search(sorted(watched), names, part, trying, trying.aim if straight else None, time)
             watched |= trying.in_the_way
+            why = some.why_not_whole
             if about in self._shown or trying.in_the_way:
+                continue
+            if trying.unshown and is_timed(some) and time == _FREELY and not quick:
+                straight, time = False, "in a zone"
                 continue
             if trying.unshown:
                 # It happens in a search, so no search says that it does not.
                 return Possibility(None, unshown=True)
             if quick or not straight:
                 shows = some.whole and not straight
-                return Possibility(False, some) if shows else Possibility(None)
+                return Possibility(False, some) if shows else Possibility(None, why=why)
             straight = False
-        return Possibility(True if about in self._shown else None)
+        return Possibility(True if about in self._shown else None, why=why)
 
 
 class _Trying:

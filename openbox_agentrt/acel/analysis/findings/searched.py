@@ -13,12 +13,12 @@ from typing import Any
 
 from ...._plain.amounts import show
 from ...contracts.declaration import Declaration
-from ..calls.alphabet import overlapping_windows
 from ..conditions.followed import calls_counted
 from ..rules.analysable import guards_of
 from ..rules.subject import Surroundings
-from ..search.explore import Explored, row_of, way_to
+from ..search.explore import Explored, edges_to, row_of
 from ..search.state import Transition
+from ..search.timetable import way_to
 from ..search.trace_row import TraceRow
 from .finding import Named, name_of
 from .shown_by_tests import Examples
@@ -26,15 +26,20 @@ from .witness import confirmed, played
 
 __all__ = (
     "FEW_VALUES",
+    "NO_TIME",
+    "WAITS",
     "SearchResult",
     "Subject",
     "has_values",
+    "is_timed",
     "may_need_more_values",
     "tried_note",
     "values_owed",
 )
 
 FEW_VALUES = "it may take more values of a key than were tried"
+NO_TIME = "there was no time left to search it"
+WAITS = "no waits were found with which a session shows it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +102,18 @@ class SearchResult:
         contracts: Their positions.
         names: The tools whose calls were tried.
         found: The states.
-        whole: Whether nothing was left out.
+        why_not_whole: Why something was left out; empty if nothing was.
     """
 
     contracts: tuple[int, ...]
     names: frozenset[str]
     found: Explored
-    whole: bool
+    why_not_whole: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether nothing was left out."""
+        return not self.why_not_whole
 
     def place(self, own: int) -> int:
         """Give the position among all contracts of one that was searched."""
@@ -114,19 +124,26 @@ class SearchResult:
         rows, called = way_to(self.found, place)
         return rows if step is None else [*rows, row_of(self.found.world, step, called, "ok")]
 
+    def is_at_once(self, place: int) -> bool:
+        """Tell whether no time has to pass on the way to a state."""
+        return all(edge.step.passing is None for edge in edges_to(self.found, place))
+
     def met(self, own: Collection[int]) -> list[int]:
         """List the states in which some contracts, by their positions in the search, are met."""
         return [state for state, unmet in enumerate(self.found.unmet) if unmet.isdisjoint(own)]
 
-    def stuck(self, own: Collection[int], by: Collection[str | None] | None = None) -> Iterator[int]:
+    def stuck(
+        self, own: Collection[int], by: Collection[str | None] | None = None, *, surely: bool = False
+    ) -> Iterator[int]:
         """
         Find the states of open sessions from which nothing leads to where some contracts are met.
 
         Args:
             own: The contracts, by their positions in the search.
-            by: What may lead there, see `Explored.reaching`.
+            by: What may lead there, and
+            surely: whether for each session, see `Explored.reaching`.
         """
-        good = self.found.reaching(self.met(own), by)
+        good = self.found.reaching(self.met(own), by, surely=surely)
         return (s for s, state in enumerate(self.found.states) if s not in good and not state[0].shut)
 
 
@@ -161,16 +178,15 @@ def may_need_more_values(contract: Declaration) -> bool:
 
 
 def tried_note(subject: Subject, places: Iterable[int]) -> str | None:
-    """Say with which amounts and times some contracts were searched, where others could show more."""
+    """Say with which amounts some contracts were searched, where others could show more."""
     contracts = [subject.contracts[place] for place in places]
     amounts = sorted({guard.n for contract in contracts for guard in _spends(contract)})
-    tried = [f"amounts at and just over {', '.join(map(show, amounts))}"] if amounts else []
-    tried += (
-        ["waits of half of each window, to its end, and just over it"]
-        if overlapping_windows(contracts)
-        else []
-    )
-    return f"searched with {', and '.join(tried)}" if tried else None
+    return f"searched with amounts at and just over {', '.join(map(show, amounts))}" if amounts else None
+
+
+def is_timed(some: SearchResult) -> bool:
+    """Tell whether a window matters to what was searched, so that times were taken either way."""
+    return any(machine.windows.widths for machine in some.found.world.machines)
 
 
 def _spends(contract: Declaration) -> Iterator[Any]:

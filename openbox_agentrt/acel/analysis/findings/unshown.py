@@ -1,8 +1,9 @@
 """
-Name what a search found possible where a condition is taken either way, and no session shows.
+Name what a search found possible where a condition or a time is taken either way, and no session shows.
 
-A part of a condition that is not followed may say anything in a search. So that a tool is let through then,
-or that a contract decides, is known only once a session of all contracts goes along with a trace of it.
+A part of a condition that is not followed may say anything in a search, and what is remembered may get too
+old at any time. So that a tool is let through then, or that a contract decides, is known only once a session
+of all contracts goes along with a trace of it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..conditions.followed import open_parts
+from ..search.state import Transition
 from ..search.trace_row import TraceRow
 from .finding import name_of
-from .searched import SearchResult, Subject
+from .searched import SearchResult, Subject, is_timed
 from .witness import played
 
 __all__ = ("is_shown", "unshown_contracts", "unshown_tools")
@@ -26,6 +28,8 @@ def unshown_tools(subject: Subject, some: SearchResult) -> Iterator[str]:
         return
     for name in sorted((some.found.allowed & some.found.denied.keys()) - subject.examples.let):
         ways = some.found.let[name]
+        if not _asks_either_way(subject, some) and any(some.is_at_once(state) for state, _ in ways):
+            continue
         if not any(is_shown(subject, some.trace(*way), "ok") for way in ways):
             yield name
 
@@ -35,23 +39,44 @@ def unshown_contracts(subject: Subject, some: SearchResult) -> Iterator[int]:
     if not _is_open(subject, some):
         return
     for own, place in enumerate(some.contracts):
-        if subject.contracts[place].mode != "enforce":
+        watches = subject.contracts[place].mode != "enforce"
+        if name_of(subject.contracts[place]) in subject.examples.decided or (watches and not is_timed(some)):
             continue
-        if name_of(subject.contracts[place]) in subject.examples.decided:
+        outcome = None if watches else "refused"
+        ways = _broken(subject, some, own)
+        ends = [state for state, unmet in enumerate(some.found.unmet) if own in unmet][:_MOST_TRIED]
+        alone = list(_alone(subject, some, own))
+        # What never objects alone is idle, if all that is taken either way are times.
+        if not _asks_either_way(subject, some) and (not alone or any(map(some.is_at_once, alone))):
             continue
-        refused = sorted(some.found.refused.items(), key=lambda item: len(item[0]))
-        refusing = [way for blocking, way in refused if own in blocking]
-        ends = [state for state, unmet in enumerate(some.found.unmet) if own in unmet]
-        ways = [some.trace(*way) for way in refusing[:_MOST_TRIED]]
-        ends_shown = [[*some.trace(state), TraceRow(kind="end")] for state in ends[:_MOST_TRIED]]
-        if (ways or ends_shown) and not (
-            any(is_shown(subject, rows, "refused", place) for rows in ways)
-            or any(is_shown(subject, rows, "ok", place) for rows in ends_shown)
+        if (ways or ends) and not (
+            any(is_shown(subject, some.trace(*way), outcome, place) for way in ways)
+            or any(is_shown(subject, [*some.trace(end), TraceRow(kind="end")], "ok", place) for end in ends)
         ):
             yield place
 
 
-def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str, alone: int | None = None) -> bool:
+def _broken(subject: Subject, some: SearchResult, own: int) -> list[tuple[int, Transition]]:
+    """Give the first calls that a contract refuses, or would if it were enforced."""
+    if subject.contracts[some.place(own)].mode != "enforce":
+        return [some.found.fired[own]] if own in some.found.fired else []
+    refused = sorted(some.found.refused.items(), key=lambda item: len(item[0]))
+    return [way for blocking, way in refused if own in blocking][:_MOST_TRIED]
+
+
+def _alone(subject: Subject, some: SearchResult, own: int) -> Iterator[int]:
+    """Give states in which a contract objects to a call or the end, and no other would do in its place."""
+    place = some.place(own)
+    if subject.contracts[place].mode != "enforce":
+        yield from (some.found.fired[at][0] for at in {own} & some.found.fired.keys())
+    objecting = [(blocking, state) for blocking, (state, _) in some.found.refused.items()]
+    for blocking, state in (*objecting, *((unmet, state) for state, unmet in enumerate(some.found.unmet))):
+        others = (some.place(other) for other in blocking if other != own)
+        if own in blocking and not any(subject.replaces(other, place) for other in others):
+            yield state
+
+
+def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str | None, alone: int | None = None) -> bool:
     """
     Tell whether a session of all contracts goes along with a trace.
 
@@ -60,7 +85,7 @@ def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str, alone: int |
     Args:
         subject: The contracts.
         rows: The trace.
-        ends: How its last row ends.
+        ends: How its last row ends; None if that does not matter.
         alone: A contract that objects to the last row, and no other does that would do in its place.
     """
     wanted = [*(row.outcome for row in rows[:-1]), ends]
@@ -68,15 +93,23 @@ def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str, alone: int |
     return any(_goes_along(subject, done, wanted, alone) for done in sessions)
 
 
-def _goes_along(subject: Subject, done: Sequence[TraceRow], wanted: Sequence[str], alone: int | None) -> bool:
+def _goes_along(
+    subject: Subject, done: Sequence[TraceRow], wanted: Sequence[str | None], alone: int | None
+) -> bool:
     known = {name_of(contract) for contract in subject.contracts}
     for row, outcome in zip(done, wanted, strict=True):
-        if row.outcome != outcome:
+        if outcome is not None and row.outcome != outcome:
             return not known.issuperset(row.by)
     by = [p for p, contract in enumerate(subject.contracts) if name_of(contract) in done[-1].by]
+    if alone is None or subject.contracts[alone].mode != "enforce":
+        return alone is None or alone in by
     others = (other for other in by if other != alone)
-    return alone is None or (alone in by and not any(subject.replaces(o, alone) for o in others))
+    return alone in by and not any(subject.replaces(o, alone) for o in others)
+
+
+def _asks_either_way(subject: Subject, some: SearchResult) -> bool:
+    return any(open_parts(subject.contracts[place]) for place in some.contracts)
 
 
 def _is_open(subject: Subject, some: SearchResult) -> bool:
-    return any(open_parts(subject.contracts[place]) for place in some.contracts)
+    return is_timed(some) or _asks_either_way(subject, some)

@@ -9,13 +9,12 @@ found here can be another reading of a contract than the one that is in force.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...._plain.calendar import Per
 from ...contracts.base import HALTED
 from ...contracts.declaration import Declaration
-from ...contracts.rules import Guard
 from ...engine.plan.planned_call import PlannedCall
 from ...engine.plan.rule_set import RuleSet
 from ...engine.store.session_store import SessionStore
@@ -31,7 +30,9 @@ from ..rules.analysable import guards_of
 from ..rules.found_values import alike_sources, result_with, slots_of_cells
 from ..rules.subject import subject_of
 from .alike_values import Names, groups_of, names_in, related_groups, renamed_names
+from .entries import entries_of
 from .memory_view import views_of
+from .passing import Windows
 from .state import (
     Answer,
     Outcome,
@@ -44,7 +45,7 @@ from .state import (
     without_flight,
 )
 
-__all__ = ("Entries", "Machine")
+__all__ = ("Machine",)
 
 _NOW = 0.0
 _STEP = 100_000
@@ -65,22 +66,6 @@ class _Letter:
     result: Any
 
 
-@dataclass(slots=True)
-class Entries:
-    """
-    List the entries of a session's state that contracts read.
-
-    Attributes:
-        values: Of each entry, the values that are tried.
-        groups: Of each entry that is a mapping, the group of its names.
-        oldest: The age from which all are alike.
-    """
-
-    values: dict[str, dict[str, Any]] = field(default_factory=dict)
-    groups: dict[str, str | None] = field(default_factory=dict)
-    oldest: float = 0.0
-
-
 class Machine:
     """
     Try calls in any state of a session that watches some contracts.
@@ -93,6 +78,7 @@ class Machine:
     Attributes:
         entries: The entries of the state that contracts look at.
         related: The groups of values of which one cell knows several.
+        windows: The windows of what it remembers.
     """
 
     def __init__(
@@ -122,12 +108,14 @@ class Machine:
         self._moved_since: Collection[int] = ()
         self._alphabet = alphabet
         self._letters: dict[tuple[CallKind, tuple[tuple[str, str], ...]], _Letter] = {}
-        self.entries = _wanted(own, alphabet)
+        self.entries = entries_of(own, alphabet)
         self._initial = dict(state)
         self._about = About(subject=subject_of(own))
         self._blank = tuple(_hashable(view.freeze()) for view in self._views)
-        windows = (view.cell.within for view in self._views if view.cell.kind == "flights")
-        self._oldest_flight = max((window + 1 for window in windows if window is not None), default=0.0)
+        flights = {view.cell.within for view in self._views if view.cell.kind == "flights"}
+        lasting = sorted(window for window in flights if window is not None)
+        self._oldest_flight = max((window + 1 for window in lasting), default=0.0)
+        self.windows = Windows(self._views, self.entries.windows, lasting)
         self._groups = [groups_of(view, alphabet) for view in self._views]
         self.related = related_groups(self._views, self._groups)
         self._halts = any(contract.on_violation == "halt" for contract in own)
@@ -140,10 +128,19 @@ class Machine:
         """Give the state of a new session."""
         written = [(name, value) for name, value in self._initial.items() if name in self.entries.values]
         entries = tuple((name, _hashable(value), 0.0) for name, value in sorted(written))
-        return State(tuple(_hashable(view.freeze()) for view in self._views), entries)
+        return State(self._blank, entries)
 
     def answer(self, state: State, step: Transition) -> Answer:
         """Tell what a step comes to in a state."""
+        tried, ends = self._answer(state, step)
+        if state.zone is None:
+            return tried, ends
+        passing = step.passing
+        zone = state.zone if passing is None else self.windows.zone_after(state, passing)
+        followed = {outcome: self.windows.in_zone(after, zone) for outcome, after in ends.items()}
+        return tried, {outcome: after for outcome, after in followed.items() if after is not None}
+
+    def _answer(self, state: State, step: Transition) -> Answer:
         if step.kind is None:
             return None, {"ok": self._moved(state, step)}
         if step.ended:
@@ -234,7 +231,7 @@ class Machine:
     def _read(self, before: State, call: PlannedCall) -> State:
         self._moved_since = self._moved_by(call)
         cells = self._frozen(before.cells, self._moved_since)
-        return State(cells, before.entries, self._store.shut is not None, before.flying)
+        return replace(before, cells=cells, shut=self._store.shut is not None)
 
     def _moved_by(self, call: PlannedCall) -> Collection[int]:
         """Find the places of all cells that a call moves, or that are read with one of those."""
@@ -280,6 +277,10 @@ class Machine:
     def _moved(self, state: State, step: Transition) -> State:
         if step.period is not None:
             return replace(state, cells=self._renewed(state.cells, *step.period))
+        if step.passing is not None:
+            past = self.windows.passed(state, step.passing)
+            self._load(replace(past, flying=()))
+            return replace(past, cells=self._frozen(past.cells, range(len(self._views))))
         if step.entry is None:
             aged = [
                 _hashable(view.aged(dict(frozen) if view.is_mapping else frozen, step.seconds))
@@ -359,7 +360,7 @@ class Machine:
             (age, kind, tuple((p, names.get(dict(kind.slots)[p], {}).get(v, v)) for p, v in values))
             for age, kind, values in state.flying
         )
-        return State(cells, entries, state.shut, sort_flights(flying))
+        return replace(state, cells=cells, entries=entries, flying=sort_flights(flying))
 
     def _entry_renamed(self, name: str, value: Any, names: Names) -> Any:
         group = self.entries.groups.get(name)
@@ -375,22 +376,3 @@ def _hashable(value: Any) -> Any:
 
 def _usable(value: Any) -> Any:
     return dict(value) if isinstance(value, tuple) else value
-
-
-def _wanted(contracts: Sequence[Declaration], alphabet: Alphabet) -> Entries:
-    found = Entries()
-    for contract in contracts:
-        for guard in guards_of(contract):
-            if guard.kind == "state":
-                _note_entry(found, guard, alphabet)
-    for values in found.values.values():
-        other: Any = False if any(value is True for value in values.values()) else None
-        values.setdefault(repr(other), other)
-    return found
-
-
-def _note_entry(found: Entries, guard: Guard, alphabet: Alphabet) -> None:
-    found.values.setdefault(guard.entry, {})[repr(guard.value)] = guard.value
-    form = None if guard.key is None else guard.key.form()
-    found.groups.setdefault(guard.entry, None if form is None else alphabet.groups.get(str(form)))
-    found.oldest = max(found.oldest, 0.0 if guard.within is None else guard.within + 1)

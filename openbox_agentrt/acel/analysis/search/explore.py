@@ -19,7 +19,10 @@ from .next_steps import Beside, World
 from .state import Outcome, Transition, Try
 from .trace_row import TraceRow
 
-__all__ = ("Aim", "Called", "Explored", "Look", "explore", "row_of", "way_to")
+__all__ = ("PERHAPS", "Aim", "Called", "Edge", "Explored", "Look", "edges_to", "explore", "row_of")
+
+PERHAPS = "\0perhaps"
+"""In the place of a tool: a time that can pass so in some of the sessions that are in a state."""
 
 # How values of keys are called in a trace that people read.
 _MOST_LET = 20
@@ -28,7 +31,17 @@ _SHOWN = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge:
+class Edge:
+    """
+    Say how a state was first reached.
+
+    Attributes:
+        before: The state before.
+        step: What happened in it.
+        outcome: How that ended.
+        names: How values of keys are called since.
+    """
+
     before: int
     step: Transition
     outcome: Outcome
@@ -51,7 +64,7 @@ class Explored:
         denied: Of each tool, the sets of contracts for which a call of it is refused, each with the first.
         unmet: Of each state, the contracts that are unmet if a session ends there.
         before: Of each state, those from which it is reached, each with the tool that is called; None for a
-            time that passes, "" for anything else.
+            time that passes, `PERHAPS` for one that may not pass so, "" for anything else.
         whole: Whether there are no more states.
     """
 
@@ -66,10 +79,10 @@ class Explored:
     unmet: list[frozenset[int]] = field(default_factory=list)
     before: list[set[tuple[int, str | None]]] = field(default_factory=list)
     whole: bool = False
-    edges: list[_Edge | None] = field(default_factory=list)
+    edges: list[Edge | None] = field(default_factory=list)
 
     def reaching(
-        self, goals: Iterable[int], by: Collection[str | None] | None = None
+        self, goals: Iterable[int], by: Collection[str | None] | None = None, *, surely: bool = False
     ) -> dict[int, tuple[int, str | None] | None]:
         """
         Find the states from which one of some states is reached, these included.
@@ -77,6 +90,7 @@ class Explored:
         Args:
             goals: The states.
             by: Tools whose calls alone are made, None among them for time that passes; None for all.
+            surely: Whether each session that is in such a state has to be able to.
 
         Returns:
             Of each state, the next one on a shortest way, and how that is reached.
@@ -86,7 +100,7 @@ class Explored:
         while waiting:
             after = waiting.popleft()
             for state, how in self.before[after]:
-                if state not in seen and (by is None or how == "" or how in by):
+                if state not in seen and _goes(how, by, surely=surely):
                     seen[state] = after, how
                     waiting.append(state)
         return seen
@@ -186,13 +200,13 @@ class _Search:
                 if self._look is not None and self._look(found, place, step, tried):
                     return True
             for outcome, after, names in ends:
-                self._reach(after, _Edge(place, step, outcome, names))
+                self._reach(after, Edge(place, step, outcome, names))
             if self._aim is not None and self._queue and self._queue[0].order < waiting.order:
                 heapq.heappush(self._queue, waiting)
                 return False
         return False
 
-    def _reach(self, state: Beside, edge: _Edge | None) -> None:
+    def _reach(self, state: Beside, edge: Edge | None) -> None:
         place = self._places.get(state)
         if place is None:
             found = self.found
@@ -245,7 +259,15 @@ class _Waiting:
 def _how(step: Transition) -> str | None:
     if step.kind is not None:
         return "" if step.ended else step.kind.tool
-    return None if step.entry is None else ""
+    if step.entry is not None:
+        return ""
+    return None if step.surely else PERHAPS
+
+
+def _goes(how: str | None, by: Collection[str | None] | None, *, surely: bool) -> bool:
+    if how == PERHAPS:
+        return not surely and (by is None or None in by)
+    return by is None or how == "" or how in by
 
 
 def _parts_of(cell: Any) -> Iterable[tuple[Any, ...]]:
@@ -274,24 +296,14 @@ def _note_let(found: Explored, tool: str, place: int, step: Transition) -> None:
         known.append((place, step))
 
 
-def way_to(found: Explored, place: int) -> tuple[list[TraceRow], Called]:
-    """
-    Write the way to a state as a trace.
-
-    Returns:
-        The rows, and how the values of keys in the state are called in them.
-    """
-    edges: list[_Edge] = []
+def edges_to(found: Explored, place: int) -> list[Edge]:
+    """Give the way to a state, from the beginning."""
+    edges: list[Edge] = []
     edge = found.edges[place]
     while edge is not None:
         edges.append(edge)
         edge = found.edges[edge.before]
-    rows: list[TraceRow] = []
-    called = Called()
-    for edge in reversed(edges):
-        rows.append(row_of(found.world, edge.step, called, edge.outcome))
-        called.rename(edge.names)
-    return rows, called
+    return edges[::-1]
 
 
 def row_of(world: World, step: Transition, called: Called, outcome: str) -> TraceRow:

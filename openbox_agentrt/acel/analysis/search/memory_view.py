@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...._plain.amounts import Amount, add
+from ...._plain.amounts import Amount, add, subtract
 from ...contracts.declaration import Declaration
 from ...contracts.rules import Cell
 from ...contracts.watched import cell_of, count_of
@@ -33,6 +33,7 @@ from ...memory.values import LearningCell, Values, Words
 from ...memory.window import Marks, Stamps
 from ..conditions.followed import asked_by
 from ..rules.analysable import guards_of, rules_of
+from .ages import ages_of, with_ages
 
 __all__ = ("CellView", "Frozen", "views_of")
 
@@ -130,13 +131,11 @@ class CellView:
         if kind is Marks:
             return _latest((-at for at in cell.marks), self.successes), min(cell._live, 1)
         if kind is Sum:
-            entries = tuple((-at, amount) for at, amount in cell._entries)
-            total = cell.total if self.most is None or entries else min(cell.total, self.most)
-            return total, cell.unread is not None, entries
+            return self._total(cell)
         if kind is Distinct:
             if cell.timeline is None:
                 return tuple(sorted(cell.counts))
-            return tuple((-at, value) for at, value in cell._entries)
+            return _last_of_each(cell._entries)
         if kind is Tokens:
             return _latest((-token.at for token in cell.tokens), self.tokens)
         if kind is Fresh:
@@ -196,20 +195,21 @@ class CellView:
                 cell._ended = None
 
     def _aged(self, frozen: Frozen, seconds: float) -> Frozen:
-        kind = self.cell.kind
-        if self.cell.within is None or frozen is None:
+        if self.cell.within is None:
             return frozen
-        if kind in ("stamps", "tokens", "fresh"):
-            return tuple(age + seconds for age in frozen)
-        if kind == "pending":
-            return tuple(sorted({self._age(age + seconds) for age in frozen}, reverse=True))
-        if kind == "marks":
-            return tuple(age + seconds for age in frozen[0]), frozen[1]
-        if kind == "sum":
-            return frozen[0], frozen[1], tuple((age + seconds, amount) for age, amount in frozen[2])
-        if kind in ("distinct", "values", "words"):
-            return tuple((age + seconds, value) for age, value in frozen)
-        return self._age(frozen + seconds)
+        # In some it does not matter how old they are once they are too old.
+        clamped = self.cell.kind in ("pending", "step")
+        aged = (age + seconds for age in ages_of(self.cell.kind, frozen))
+        return with_ages(self.cell.kind, frozen, [self._age(age) if clamped else age for age in aged])
+
+    def _total(self, cell: Sum) -> Frozen:
+        """Give a sum; of a window, what came last as far as it is over every limit by itself."""
+        total, entries = cell.total, [(-at, amount) for at, amount in cell._entries]
+        if self.most is None:
+            return total, cell.unread is not None, tuple(entries)
+        while entries and subtract(total, entries[0][1]) >= self.most:
+            total = subtract(total, entries.pop(0)[1])
+        return total if entries else min(total, self.most), cell.unread is not None, tuple(entries)
 
     def _told(self, values: dict[str, Any]) -> Frozen:
         known = {name: value for name, value in values.items() if name in self.told}
@@ -297,6 +297,15 @@ def _note_asked(contract: Declaration, views: Mapping[Cell, CellView]) -> None:
         for tool, numbers in asked.reading.counts.items():
             view = views[count_of(tool)]
             view.successes = max(view.successes, max(numbers) + 1)
+
+
+def _last_of_each(entries: Iterable[tuple[float, str]]) -> Frozen:
+    """Give the ages of values that count until their last use is too old."""
+    last: dict[str, float] = {}
+    for at, value in entries:
+        last.pop(value, None)
+        last[value] = -at
+    return tuple((age, value) for value, age in last.items())
 
 
 def _tuples(value: Any) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, get_args
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, get_args
 
 from ...match.keys import OF_SUBJECT
 from ..calls.alphabet import MOST_FOUND, Alphabet
@@ -18,14 +19,21 @@ from ..rules.found_values import result_with
 from .alike_values import Names
 from .engine_machine import Machine
 from .state import Outcome, State, Transition, Try
+from .zone import first_zone
 
-__all__ = ("Beside", "Ends", "World")
+__all__ = ("Beside", "Ends", "Time", "World")
 
 Beside: TypeAlias = tuple[State, ...]
 """The state of each machine."""
 
 Ends: TypeAlias = "list[tuple[Outcome, Beside, Names]]"
 """The ways in which a step can end, each with how values are called after it."""
+
+Time: TypeAlias = Literal["in waits", "freely", "in a zone"]
+"""
+By some waits; or, for one machine, by whatever waits, so that each thing that is remembered gets too old at
+any time by itself, or only as ages allow. See `passing`.
+"""
 
 _Present: TypeAlias = dict[str, dict[str, list[Any]]]
 
@@ -44,14 +52,19 @@ class World:
         machines: The machines.
         alphabet: The calls.
         values: So many values of a key may be needed.
+        time: How time passes.
 
     Attributes:
         machines: See above.
+        time: See above.
         limited: Whether a call with one more value was left out.
     """
 
-    def __init__(self, machines: Sequence[Machine], alphabet: Alphabet, *, values: int) -> None:
+    def __init__(
+        self, machines: Sequence[Machine], alphabet: Alphabet, *, values: int, time: Time = "in waits"
+    ) -> None:
         self.machines = tuple(machines)
+        self.time = time
         self._alphabet = alphabet
         self._needed = values
         self._values = min(values, alphabet.most_values)
@@ -61,7 +74,8 @@ class World:
 
     def first(self) -> Beside:
         """Give the state of a new session in each machine."""
-        return tuple(machine.first() for machine in self.machines)
+        zone = first_zone() if self.time == "in a zone" else None
+        return tuple(replace(machine.first(), zone=zone) for machine in self.machines)
 
     def steps(self, states: Beside) -> Iterator[Transition]:
         """List what can happen next."""
@@ -85,7 +99,11 @@ class World:
                 yield Transition(kind=kind, values=values)
 
     def _other_steps(self, states: Beside, present: _Present) -> Iterator[Transition]:
-        yield from (Transition(seconds=seconds) for seconds in self._alphabet.waits)
+        if self.time == "in waits":
+            yield from (Transition(seconds=seconds) for seconds in self._alphabet.waits)
+        else:
+            ((machine,), (state,)) = self.machines, states
+            yield from machine.windows.steps(state)
         yield from (Transition(period=period) for period in self._alphabet.periods)
         for kind, values in dict.fromkeys((kind, values) for _, kind, values in states[0].flying):
             yield Transition(kind=kind, values=values, ended=True)
@@ -97,6 +115,11 @@ class World:
         """Do as `Machine.tried` where there is one machine."""
         (machine,), (state,) = self.machines, states
         return machine.tried(state, call, contract)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Tell whether a state was left out in which too many ages would have to be followed."""
+        return any(machine.windows.crowded for machine in self.machines)
 
     @property
     def lacks_values(self) -> bool:

@@ -8,9 +8,11 @@ from typing import Any, Literal, TypeAlias
 
 from ...._plain.calendar import Per
 from ..calls.call_kind import CallKind
+from .zone import Zone
 
 __all__ = (
     "Answer",
+    "Expiry",
     "Flight",
     "Outcome",
     "State",
@@ -28,6 +30,13 @@ Flight: TypeAlias = "tuple[float, CallKind, tuple[tuple[str, str], ...]]"
 """A call that is under way: for how long, its kind, and the values of its keys."""
 
 
+Expiry: TypeAlias = "tuple[int, str | None, int | str]"
+"""
+Something that gets older than its window: the place of the cell, the value of its key, and which of what it
+remembers, counted from the oldest one that is no older, or the text. See `passing`.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """
@@ -38,12 +47,14 @@ class State:
         entries: The entries of the session's state, and for how long each has been there.
         shut: Whether nothing is admitted any more.
         flying: The calls that are under way and that a contract counts, and for how long each has been.
+        zone: Which ages what the cells remember can have together; None if that is not followed.
     """
 
     cells: tuple[Any, ...]
     entries: tuple[tuple[str, Any, float], ...]
     shut: bool = False
     flying: tuple[Flight, ...] = ()
+    zone: Zone | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +66,8 @@ class Transition:
         kind: Of a call, its kind.
         values: Of a call, the values of its keys by path.
         seconds: Of a time, how long.
+        passing: Of a time of whatever length, what gets older than its window, and nothing else does.
+        surely: Of such a time, whether it can pass so in every session that is in the state.
         period: Of a time, the period of the calendar and its time zone that it ends.
         ended: Whether it is not the call that happens, but its end, with a failure.
         entry: Of what is written, the entry, its value, and which of a mapping's.
@@ -63,6 +76,8 @@ class Transition:
     kind: CallKind | None = None
     values: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
+    passing: tuple[Expiry, ...] | None = None
+    surely: bool = True
     period: tuple[Per, str] | None = None
     ended: bool = False
     entry: tuple[str, Any, str | None] | None = None

@@ -1,0 +1,118 @@
+"""
+When something happens on a way that a search has found: as early as its windows allow.
+
+The way is gone once more, with ages that say at which step each thing was remembered. What was too old then,
+or was not, says how far moments are apart. Such bounds have an earliest solution, or no session goes so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from .engine_machine import Machine
+from .explore import Called, Edge, Explored, edges_to, row_of
+from .state import Expiry, State
+from .trace_row import TraceRow
+
+__all__ = ("way_to",)
+
+_Bound: TypeAlias = "tuple[int, int, Fraction, bool]"
+"""A moment, one from which it is so far away at least, and whether it is more than that."""
+
+# A step of a way, as an age that is in every window.
+_STEP = 2.0**-20
+
+
+def way_to(found: Explored, place: int) -> tuple[list[TraceRow], Called]:
+    """
+    Write the way to a state as a trace.
+
+    Where time is taken either way, and no waits lead there so, they are a little longer than each window.
+
+    Returns:
+        The rows, and how the values of keys in the state are called in them.
+    """
+    edges = edges_to(found, place)
+    (machine,) = found.world.machines
+    times = _times(machine, edges) if any(edge.step.passing for edge in edges) else [0.0] * (len(edges) + 1)
+    rows: list[TraceRow] = []
+    called, now = Called(), 0.0
+    for edge, time in zip(edges, times, strict=False):
+        if edge.step.passing is None:
+            rows += [TraceRow(kind="wait", seconds=time - now)] if time > now else []
+            rows.append(row_of(found.world, edge.step, called, edge.outcome))
+            now = time
+        called.rename(edge.names)
+    rows += [TraceRow(kind="wait", seconds=times[-1] - now)] if times[-1] > now else []
+    return rows, called
+
+
+def _times(machine: Machine, edges: Sequence[Edge]) -> list[float]:
+    """Say when each step of a way happens, and when the next one can."""
+    bounds = _bounds(machine, edges)
+    ordered = [(n + 1, n, Fraction(0), False) for n in range(len(edges) + 1)]
+    if bounds is not None:
+        for little in _littles(machine, len(edges) + 2):
+            found = _earliest(len(edges) + 2, [*ordered, *bounds], little)
+            if found is not None:
+                return [float(time) for time in found[1:]]
+    longest = sum(machine.windows.widths, Fraction(0)) + 1
+    waits = [longest if edge.step.passing else Fraction(0) for edge in edges]
+    return [float(sum(waits[: n + 1])) for n in range(len(edges) + 1)]
+
+
+def _littles(machine: Machine, moments: int) -> Iterator[Fraction]:
+    """Give how much more is more: at first as people write it, then as little as may be needed."""
+    unit = machine.windows.unit
+    yield from (Fraction(1), Fraction(2) ** math.floor(math.log2(unit / 30)))
+    yield Fraction(2) ** math.floor(math.log2(unit / moments))
+
+
+def _earliest(count: int, bounds: Sequence[_Bound], little: Fraction) -> list[Fraction] | None:
+    """Solve bounds by the longest ways between moments; None if there is a circle among these."""
+    times = [Fraction(0)] * count
+    for _ in range(count):
+        changed = False
+        for moment, other, least, is_more in bounds:
+            earliest = times[other] + least + (little if is_more else 0)
+            if earliest > times[moment]:
+                times[moment], changed = earliest, True
+        if not changed:
+            return times
+    return None
+
+
+def _bounds(machine: Machine, edges: Sequence[Edge]) -> list[_Bound] | None:
+    """Go a way once more, and say how far its moments are apart; None if it cannot be gone."""
+    state = replace(machine.first(), zone=None)
+    found: list[_Bound] = []
+    for n, edge in enumerate(edges, 1):
+        state = machine.windows.ticked(state, _STEP)
+        passing = edge.step.passing
+        meant = () if passing is None else machine.windows.meant(state, passing)
+        if meant is None:
+            return None
+        found += _still(machine, state, n) if passing is None else _gone(machine, state, n, meant)
+        _, ends = machine.answer(state, edge.step)
+        if edge.outcome not in ends:
+            return None
+        state = machine.renamed(ends[edge.outcome], edge.names)
+    return [*found, *_still(machine, machine.windows.ticked(state, _STEP), len(edges) + 1)]
+
+
+def _still(machine: Machine, state: State, moment: int) -> Iterator[_Bound]:
+    """What is no older than its window came at most that long before."""
+    for _, age, window in machine.windows.lasting(state):
+        yield moment - round(age / _STEP), moment, -Fraction(str(window)), False
+
+
+def _gone(machine: Machine, state: State, moment: int, passing: Iterable[Expiry]) -> Iterator[_Bound]:
+    """What is older than its window came more than that before."""
+    ages = {expiry: (age, window) for expiry, age, window in machine.windows.lasting(state)}
+    for expiry in passing:
+        age, window = ages[expiry]
+        yield moment, moment - round(age / _STEP), Fraction(str(window)), True
