@@ -20,7 +20,7 @@ from .memory_view import CellView
 from .state import Expiry, Flight, State, Transition, sort_flights
 from .zone import NOW, Pair, Zone, added, apart, can_become, later, patterns, within
 
-__all__ = ("Piece", "Windows")
+__all__ = ("CellPart", "Windows")
 
 FLYING, ENTRY = -1, -2
 """In the place of a cell: a call under way, and an entry of the session's state."""
@@ -33,7 +33,7 @@ _RANK = 2.0**-30
 _MOST_CLOCKS = 10
 
 
-class Piece(NamedTuple):
+class CellPart(NamedTuple):
     """What a cell remembers, of one value of its key if it has one."""
 
     place: int
@@ -78,15 +78,15 @@ class Windows:
         assert found is not None
         return found
 
-    def pieces(self, cells: Sequence[Any]) -> Iterator[Piece]:
+    def pieces(self, cells: Sequence[Any]) -> Iterator[CellPart]:
         """List what cells with windows remember."""
         for place in self._windowed:
             if self._views[place].is_mapping:
-                yield from (Piece(place, name, frozen) for name, frozen in cells[place])
+                yield from (CellPart(place, name, frozen) for name, frozen in cells[place])
             else:
-                yield Piece(place, None, cells[place])
+                yield CellPart(place, None, cells[place])
 
-    def young(self, piece: Piece) -> list[int]:
+    def young(self, piece: CellPart) -> list[int]:
         """List which of what is remembered is no older than the window, the oldest first."""
         view = self._views[piece.place]
         ages = ages_of(view.cell.kind, piece.frozen)
@@ -185,7 +185,7 @@ class Windows:
             found += [next(alike)]
         return found
 
-    def _older(self, piece: Piece, gone: Sequence[int | str]) -> Any:
+    def _older(self, piece: CellPart, gone: Sequence[int | str]) -> Any:
         view = self._views[piece.place]
         ages = list(ages_of(view.cell.kind, piece.frozen))
         young = self.young(piece)
@@ -196,7 +196,7 @@ class Windows:
             ages[at] = view.oldest
         return with_ages(view.cell.kind, piece.frozen, ages)
 
-    def _meant(self, piece: Piece, young: Sequence[int], gone: Sequence[int | str]) -> list[int]:
+    def _meant(self, piece: CellPart, young: Sequence[int], gone: Sequence[int | str]) -> list[int]:
         if gone[0] in (ALL, SOME) and self._is_owed(piece.place):
             return list(young) if gone[0] == ALL else list(young[:1])
         return [young[w] if isinstance(w, int) else _place_of(piece.frozen, w) for w in gone]
@@ -301,7 +301,7 @@ class Windows:
         assert zone is not None
         return zone
 
-    def _ages(self, piece: Piece) -> list[float]:
+    def _ages(self, piece: CellPart) -> list[float]:
         ages = ages_of(self._views[piece.place].cell.kind, piece.frozen)
         return [ages[at] for at in self.young(piece)]
 
