@@ -1,4 +1,4 @@
-"""How long ago what a cell remembers was, by its kind: read out of it, and put in its place."""
+"""Read how long ago what a cell remembers was, by its kind, and put other ages in the place of these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entries of a session's state that contracts read: their values, and how old they are."""
+"""Find the entries of a session's state that contracts read: their values, and how old they may be."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Time that passes, as what it does: something that is remembered gets older than its window.
+Let time pass as what it does: something that is remembered gets older than its window.
 
 Windows are all that contracts know of time. So a search need not try waits: it takes either way when
 something that is remembered is too old. Freely, each cell may forget the oldest that it remembers at any

@@ -1,5 +1,5 @@
 """
-When something happens on a way that a search has found: as early as its windows allow.
+Say when something happens on a way that a search has found: as early as its windows allow.
 
 The way is gone once more, with ages that say at which step each thing was remembered. What was too old then,
 or was not, says how far moments are apart. Such bounds have an earliest solution, or no session goes so.

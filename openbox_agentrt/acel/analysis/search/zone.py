@@ -1,5 +1,5 @@
 """
-Which ages several moments can have together: bounds on each, and on how far each two are apart.
+Bound which ages several moments can have together: each of them, and how far each two are apart.
 
 This is a difference bound matrix, as checkers of timed automata use it: one zone stands for sessions with
 whatever waits. It is exact: bounds are whole numbers of a unit of which every window is a multiple, and what
