@@ -66,7 +66,7 @@ MOST_STEPS = {
     "in total": 515,
     "in a window": 530,
     "by the end": 410,
-    "by a pattern": 590,
+    "by a pattern": 560,
     "for each account": 1_090,
 }
 """Instructions of a call that is reserved and committed under one contract, and three in a hundred more."""

@@ -85,6 +85,12 @@ class FieldPattern:
     def __call__(self, args: Args) -> bool:
         return self.may_match(args)
 
+    def question(self, *, strict: bool) -> Predicate:
+        """Give `may_match` for what forbids or limits, `must_match` for what allows, or as good as that."""
+        if self.negated:
+            return self.may_match if strict else self.must_match
+        return self._in_any if strict else self._in_all
+
     def may_match(self, args: Args) -> bool:
         """Tell whether the call may be one that is meant, for what forbids or limits such calls."""
         return not self._in_all(args) if self.negated else self._in_any(args)
@@ -97,7 +103,7 @@ class FieldPattern:
         return self._value(args) is not None and not self._in_any(args)
 
     def _in_any(self, args: Args) -> bool:
-        value = self._value(args)
+        value = args.get(self.field) if self._field.plain else self._value(args)
         if type(value) is str:
             return self._searcher.search(value) is not None
         return value is not None and self._searcher.finds(
@@ -118,6 +124,8 @@ class FieldPattern:
 
         Of many values, those that are missing are passed over, unless the `whole` is wanted.
         """
+        if self._field.plain:
+            return args.get(self.field)
         if self._field.many:
             every = self._field.find(args)
             found = [value for value in every if value is not MISSING]

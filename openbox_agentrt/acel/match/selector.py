@@ -168,7 +168,7 @@ class _Contents(Selector):
             return False
         predicate = self._predicate
         if type(predicate) is FieldPattern:
-            return predicate.may_match if strict else predicate.must_match
+            return predicate.question(strict=strict)
         # Somebody else's code, which must not change what is recorded.
         return lambda args: predicate(plain_args(args))
 

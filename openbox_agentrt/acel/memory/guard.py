@@ -108,6 +108,8 @@ class NeverHolds(LiveGuard):
 
     __slots__ = ()
 
+    heeds_success = False
+
     def passes(self, call: JudgedCall) -> bool:
         return False
 

@@ -9,7 +9,7 @@ from collections import UserDict
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openbox_agentrt.acel import Session, any_of, at_most_n_times, at_most_total, max_distinct, must_precede
@@ -213,6 +213,37 @@ def test_whether_a_pattern_is_found_is_what_a_search_for_its_place_says(pattern:
         return
 
     assert (compile_search(pattern)(text) is not None) is (found is not None)
+
+
+PLAIN = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["", "^"]),
+    st.text("aKs. -/", min_size=1, max_size=3).map(lambda word: word.replace(".", "\\.").replace("/", "\\/")),
+    st.sampled_from(["", "$"]),
+)
+
+
+@settings(max_examples=400)
+@given(PLAIN, st.text("aAkKsS\u212a\u017f./- \n\0", max_size=5))
+def test_a_plain_word_is_found_where_re2_finds_it(pattern: str, text: str) -> None:
+    """Python looks for it in text that is ASCII; a sign of Kelvin is a k, and only RE2 knows."""
+    found = compile_pattern(pattern).search(text)
+
+    assert (compile_search(pattern)(text) is not None) is (found is not None)
+
+
+@pytest.mark.parametrize("pattern", ["a", "^rm -rf", r"\.env$", r"^/etc/passwd$", "DROP TABLE"])
+def test_a_plain_word_is_looked_for_without_re2(pattern: str) -> None:
+    """To call RE2 takes longer than to search a short text."""
+    assert compile_search(pattern).__module__ == Searcher.__module__
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a.b", "a|b", r"\bat", r"\d", "a*", "[ab]", "(a)", "a{2}", "^", "$", "^$", "é"]
+)
+def test_what_is_no_plain_word_is_left_to_re2(pattern: str) -> None:
+    """There is one engine of patterns."""
+    assert compile_search(pattern).__module__ != Searcher.__module__
 
 
 def test_a_pattern_that_is_too_large_to_ask_only_whether_is_searched_for() -> None:

@@ -220,7 +220,10 @@ class Plan:
         self.learns = any(mover.learns is not None for mover in movable)
         lands = not (self.learns or self.later or any(mover.heeds_success for mover in others))
         self._land(lands=lands)
-        self.heeds_success = bool(asked or self.need) or any(guard.heeds_success for guard in guards)
+        heeding = [guard for rule in asked_rules for guard in rule.guards] + guards
+        self.heeds_success = any(guard.heeds_success for guard in heeding) or any(
+            entry.contract.is_asked_when for entry, _ in asked
+        )
 
     @property
     def guards(self) -> tuple[LiveGuard, ...]:
@@ -231,7 +234,10 @@ class Plan:
 
     def ask(self, args: Args) -> ArgumentRules:
         """Ask the contracts that look at arguments about a call with these. Others may be given the same."""
-        answers = tuple([ask(question, args) for question in self._questions.values()])
+        said = []
+        for question in self._questions.values():
+            said.append(ask(question, args))
+        answers = tuple(said)
         if self._answered is None:
             return self._answer(answers)
         extra = self._answered.get(answers)
