@@ -19,7 +19,7 @@ from .._wire.error_info import error_info
 from ..acel.events import RUN_ENDED
 from ..lifecycle_events import workflow_completed, workflow_failed
 from ..message_extraction import message_text
-from .contract_events import conclude_contracts
+from .contracts.unmet import conclude_contracts
 from .report_answers import apply_report_answer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from .._wire.identity import RunIdentity
 from ..acel.match.keys import read_subject
 from ..errors import UngovernedCallError
 from .close import leave_session
-from .contract_events import tell_ended
+from .contracts.unmet import tell_ended
 from .conversations import Conversation
 from .current import POSITION, Position
 from .halts import Halts

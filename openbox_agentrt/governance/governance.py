@@ -22,8 +22,8 @@ from .._loop.loop import govern_loop
 from .._loop.provider import wrap_provider
 from .._loop.registry import wrap_tool_registry
 from .._options.in_process import HaltingCore
-from .._run.contract_events import end_kept_session, end_shared_session, end_shared_sessions
 from .._run.contracts.rules_in_force import Reloaded
+from .._run.contracts.unmet import end_kept_session, end_shared_session, end_shared_sessions
 from .._run.runs import Runs
 from .._run.scope import RunScope
 from .._run.state import RunState
