@@ -82,6 +82,14 @@ def _decoder(build: _Build, *, finite: bool) -> json.JSONDecoder:
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # By far the most objects are small, and there are many of them in a line.
+    if len(pairs) == 1:
+        ((name, value),) = pairs
+        return {name: value}
+    if len(pairs) == 2:
+        (name, value), (other, its) = pairs
+        if name != other:
+            return {name: value, other: its}
     result = dict(pairs)
     if len(result) != len(pairs):
         seen: set[str] = set()

@@ -37,7 +37,8 @@ class Unrecorded:
 NOT_RECORDED: Final = Unrecorded()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+# The two of which there is one for each call are not frozen: making them would take three times as long.
+@dataclass(slots=True, kw_only=True, eq=False)
 class Began:
     """
     A recorded call began. Each is an object of its own, by which its end refers to it.
@@ -63,7 +64,7 @@ class Began:
     about: About | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Ended:
     """
     A recorded call ended.

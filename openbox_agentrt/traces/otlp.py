@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..acel.events import Outcome
+from .conversations import Conversations
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
 from .pairing import arguments
 from .sorting import in_order
@@ -46,13 +48,10 @@ _CONVENTIONS = (
         "traceloop.entity.output",
     ),
 )
-# Of so many traces it is remembered whose they are.
-_MOST_TRACES = 10_000
-_SESSIONS = ("gen_ai.conversation.id", "session.id")
 
 
 class _Span(NamedTuple):
-    """One call, in an order that sorts, or with no tool a span that only names the session of its trace."""
+    """One call, in an order that sorts, or with no tool a span that others may have begun in."""
 
     start: int
     number: int
@@ -64,6 +63,7 @@ class _Span(NamedTuple):
     result: Any
     failed: bool
     id: str
+    parent: str
 
 
 def is_otlp(first: Any) -> bool:
@@ -75,9 +75,11 @@ def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
     """Read the calls of a file in the order in which they began and ended."""
     ends: list[tuple[int, int, Ended]] = []
     start, begun = 0, set[str]()
-    sessions = _Sessions()
-    for number, span in enumerate(in_order(_spans(source), _by_time)):
-        session = sessions.of(span)
+    conversations = Conversations()
+    # Plain tuples are written down in half the time.
+    spans = in_order(map(tuple, _spans(source, conversations)), itemgetter(0, 1))
+    for number, span in enumerate(map(_Span._make, spans)):
+        conversations.began(span.trace, span.id, span.parent, span.session)
         if not span.tool:
             continue
         # An exporter that heard no answer sends a span again, and both begin at one time.
@@ -90,9 +92,12 @@ def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
             begun.add(span.id)
         while ends and ends[0][0] <= span.start:
             yield heapq.heappop(ends)[2]
+        session = span.session or conversations.of(span.trace, span.parent)
+        if session is None:
+            source.unread["conversations of calls whose traces have several"] += 1
         call = Began(
             where=source.where(span.number),
-            session=session,
+            session=session or span.trace,
             tool=span.tool,
             args=arguments(span.args),
             at=span.start / 1e9,
@@ -107,27 +112,7 @@ def read_otlp(source: RecordedFile) -> Iterator[TraceEvent]:
         yield heapq.heappop(ends)[2]
 
 
-class _Sessions:
-    """
-    Tell which session a span is of: the one that it names, or the first that a span of its trace named.
-
-    The agent's span names it in most programs, and those of its tools do not.
-    """
-
-    def __init__(self) -> None:
-        self._told: dict[str, str] = {}
-
-    def of(self, span: _Span) -> str:
-        """Give the session of a span; spans come in the order in which they began."""
-        told = self._told.get(span.trace)
-        if told is None and span.session is not None:
-            if len(self._told) >= _MOST_TRACES:
-                del self._told[next(iter(self._told))]
-            self._told[span.trace] = span.session
-        return span.session or told or span.trace
-
-
-def _spans(source: RecordedFile) -> Iterator[_Span]:
+def _spans(source: RecordedFile, conversations: Conversations) -> Iterator[_Span]:
     for number, line in source.objects():
         if not is_otlp(line):
             source.unread["a line without spans"] += 1
@@ -135,39 +120,40 @@ def _spans(source: RecordedFile) -> Iterator[_Span]:
         for resource in _list(line, "resourceSpans", "resource_spans"):
             for scope in _list(resource, "scopeSpans", "scope_spans"):
                 for span in _list(scope, "spans"):
-                    call = _call(source, number, span)
-                    if call is not None:
-                        yield call
+                    known = _span(source, number, span)
+                    if known is None:
+                        continue
+                    if known.session is not None:
+                        conversations.named(known.trace, known.session)
+                    yield known
 
 
-def _call(source: RecordedFile, number: int, span: Mapping[str, Any]) -> _Span | None:
+def _span(source: RecordedFile, number: int, span: Mapping[str, Any]) -> _Span | None:
     known = _named(_list(span, "attributes"))
-    session = next((str(known[name]) for name in _SESSIONS if known.get(name)), None)
-    trace = str(span.get("traceId", span.get("trace_id", source.path)))
     names = next((names for names in _CONVENTIONS if known.get(names.kind) == names.is_tool), None)
+    tool = None if names is None else known.get(names.tool)
     start = _time(span, "startTimeUnixNano", "start_time_unix_nano")
-    if names is None:
-        if session is None or start is None:
-            return None
-        # It stands before what began with it.
-        return _Span(start, -1, start, session, trace, "", None, None, False, "")
-    tool = known.get(names.tool)
-    if not isinstance(tool, str) or not tool or start is None:
+    if names is not None and (start is None or not isinstance(tool, str) or not tool):
         source.unread["a call without a name" if start is not None else "a call without a time"] += 1
         return None
+    if start is None:
+        return None
+    session = known.get("gen_ai.conversation.id") or known.get("session.id")
     status = span.get("status")
     code = status.get("code") if isinstance(status, dict) else None
     return _Span(
         start=start,
-        number=number,
+        # What is no call stands before the calls that began with it.
+        number=-1 if names is None else number,
         end=_time(span, "endTimeUnixNano", "end_time_unix_nano") or start,
-        session=session,
-        trace=trace,
-        tool=tool,
-        args=known.get(names.args),
-        result=known.get(names.result),
+        session=str(session) if session else None,
+        trace=_text(span, "traceId", "trace_id") or str(source.path),
+        tool=tool or "",
+        args=None if names is None else known.get(names.args),
+        result=None if names is None else known.get(names.result),
         failed=code in (2, "STATUS_CODE_ERROR") or "error.type" in known,
-        id=str(span.get("spanId", span.get("span_id", ""))),
+        id=_text(span, "spanId", "span_id"),
+        parent=_text(span, "parentSpanId", "parent_span_id"),
     )
 
 
@@ -192,11 +178,21 @@ def _value(value: Any) -> Any:
 
 
 def _named(items: list[Any]) -> dict[str, Any]:
-    return {str(item.get("key")): _value(item.get("value")) for item in items}
+    named = {}
+    for item in items:
+        value = item.get("value")
+        # By far the most are texts.
+        is_text = type(value) is dict and len(value) == 1 and "stringValue" in value
+        named[str(item.get("key"))] = value["stringValue"] if is_text else _value(value)
+    return named
 
 
-def _time(span: Mapping[str, Any], *names: str) -> int | None:
-    at = _whole(next((span[name] for name in names if name in span), None))
+def _text(span: Mapping[str, Any], name: str, other: str) -> str:
+    return str(span[name] if name in span else span.get(other, ""))
+
+
+def _time(span: Mapping[str, Any], name: str, other: str) -> int | None:
+    at = _whole(span[name] if name in span else span.get(other))
     return at if at is not None and at > 0 else None
 
 
@@ -206,7 +202,3 @@ def _whole(held: Any) -> int | None:
         return int(held) if isinstance(held, str | int) else None
     except ValueError:
         return None
-
-
-def _by_time(span: _Span) -> tuple[int, int]:
-    return span.start, span.number

@@ -15,7 +15,7 @@ import pytest
 from openbox_agentrt.acel import Session, at_most_n_times
 from openbox_agentrt.acel.events import LIFECYCLE
 from openbox_agentrt.evidence import EvidenceFile
-from openbox_agentrt.traces import sorting
+from openbox_agentrt.traces import conversations, sorting
 from openbox_agentrt.traces.events import NOT_RECORDED, Began, Ended, TraceEvent
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.source import TraceSourceError
@@ -191,6 +191,78 @@ def test_a_span_that_names_no_conversation_is_of_the_one_of_its_trace(tmp_path: 
     events, unread = read(written(tmp_path / "spans.jsonl", *made))
 
     assert [event.session for event in events if isinstance(event, Began)] == ["chat-7", "chat-7", "trace 2"]
+    assert unread == {}
+
+
+def of_trace(*made: dict[str, Any]) -> list[dict[str, Any]]:
+    """Spans of one trace, with their own ids and those of the spans that they began in."""
+    lines = []
+    for place, call in enumerate(made):
+        told = (
+            {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call["tool"]}
+            if "tool" in call
+            else {}
+        )
+        told |= {"gen_ai.conversation.id": call["names"]} if "names" in call else {}
+        span = {
+            "traceId": "t-1",
+            "spanId": call["id"],
+            "parentSpanId": call.get("in", ""),
+            "startTimeUnixNano": str(call.get("start", place + 1)),
+            "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in told.items()],
+        }
+        lines.append({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+    return lines
+
+
+def conversations_of(path: Path, *lines: Any) -> tuple[dict[str, str], dict[str, int]]:
+    events, unread = read(written(path, *lines))
+    return {event.tool: event.session for event in events if isinstance(event, Began)}, unread
+
+
+@pytest.mark.parametrize(("traces", "some"), [(10_000, 50_000), (1, 50_000), (10_000, 2)])
+def test_a_span_is_of_the_conversation_of_the_nearest_span_that_it_began_in(
+    traces: int, some: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One agent asks another in one trace: each call is of its own agent, whichever was named first."""
+    monkeypatch.setattr(conversations, "MOST_TRACES", traces)
+    monkeypatch.setattr(conversations, "MOST_SPANS", some)
+    made = of_trace(
+        {"id": "root"},
+        {"id": "one", "in": "root", "names": "chat-1"},
+        {"id": "step", "in": "one"},
+        {"id": "pay", "in": "step", "tool": "pay"},
+        {"id": "two", "in": "pay", "names": "chat-2"},
+        {"id": "mail", "in": "two", "tool": "mail"},
+        {"id": "note", "in": "one", "tool": "note"},
+        {"id": "loose", "in": "root", "tool": "loose"},
+    )
+    other = json.loads(json.dumps(made[1]).replace("t-1", "t-2"))
+    # A span is written when it has ended, so those of the agents come last.
+    found, unread = conversations_of(tmp_path / "spans.jsonl", *reversed([*made, other]))
+
+    assert found["mail"] == "chat-2"
+    if some > 2:
+        assert found == {"pay": "chat-1", "mail": "chat-2", "note": "chat-1", "loose": "t-1"}
+        assert unread == {"conversations of calls whose traces have several": 1}
+    else:
+        # What is not known any more is said, and nothing is guessed.
+        assert found["loose"] == "t-1"
+        assert unread["conversations of calls whose traces have several"] >= 1
+
+
+def test_spans_beside_each_other_are_of_the_only_conversation_of_their_trace(tmp_path: Path) -> None:
+    """Those that began before it was named as well; what names itself in a circle is in no span."""
+    made = of_trace(
+        {"id": "early", "in": "root", "tool": "early"},
+        {"id": "chat", "in": "root", "names": "chat-1"},
+        {"id": "late", "in": "ghost", "tool": "late"},
+        {"id": "a", "in": "b"},
+        {"id": "b", "in": "a"},
+        {"id": "round", "in": "a", "tool": "round"},
+    )
+    found, unread = conversations_of(tmp_path / "spans.jsonl", *made)
+    assert found == dict.fromkeys(("early", "late", "round"), "chat-1")
     assert unread == {}
 
 
