@@ -14,10 +14,11 @@ from ..traces.backtest import Backtest, ChangedVerdict, ContractFindings, backte
 from ..traces.counts import Found
 from ..traces.events import Began
 from ..traces.formats import Recordings
+from ..traces.in_time import in_time
 from .options import AsJson, Format, RedactField, RulesOption
 from .progress import Progress
 from .running import InputError
-from .text import print_result, print_warnings
+from .text import print_result, print_warnings, say
 
 app = typer.Typer(add_completion=False)
 
@@ -54,14 +55,20 @@ def backtest_(
     """
     understood = read_rules(rules)
     print_warnings(rules, understood.warnings)
+    before = None if against is None else read_rules(against)
     recordings = Recordings(paths, format=format, by_file=by == "file")
-    events = Progress("events").counted(recordings.events())
-    result = backtest(events, understood, against=None if against is None else read_rules(against))
+    progress = Progress("events")
+    result = backtest(progress.counted(recordings.events()), understood, against=before)
+    if result.disordered:
+        say("sessions are in several files and not in the order of time: judged anew, by time", error=True)
+        recordings = Recordings(paths, format=format, by_file=by == "file")
+        events = in_time(map(progress.counted, recordings.each()))
+        result = backtest(events, understood, against=before)
     if not result.calls:
         raise InputError(f"there are no calls in it{_unread(recordings)}")
     redactor = redactor_of(redact or ())
     print_result(_data(result, recordings, redactor), _lines(result, recordings, redactor), as_json=as_json)
-    return 0 if result.clean and not (strict and result.unjudged) else 1
+    return 0 if result.clean and not (strict and (result.unjudged or recordings.unjudged)) else 1
 
 
 def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iterator[str]:
@@ -87,6 +94,10 @@ def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iter
         total = result.unseen.total()
         yield f"no contract looks at {_several(total, 'call')} ({_share(total, result.calls)}):"
         yield from (f"  {count:>8,}  {tool}" for tool, count in result.unseen.of.most_common(_SHOWN))
+    if result.untimed:
+        of = _several(result.untimed.count, "session")
+        yield f"{of} in several files were judged in the order of the files: their calls say no time"
+    yield from _unjudged(recordings)
     yield "An agent that is refused goes on differently: what it would have done, no recording says."
 
 
@@ -147,6 +158,13 @@ def _unread(recordings: Recordings) -> str:
     return "; not read: " + ", ".join(f"{count:,} {reason}" for reason, count in recordings.unread.items())
 
 
+def _unjudged(recordings: Recordings) -> Iterator[str]:
+    found = recordings.unjudged
+    if found:
+        yield f"cannot be judged: {_several(found.count, 'file')}"
+        yield from (f"  {error}" for error in found.first[:_SHOWN])
+
+
 def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[str, Any]:
     return {
         "ok": result.clean,
@@ -158,6 +176,9 @@ def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[
         "stopped": result.stopped,
         "files": dict(recordings.files),
         "unread": dict(recordings.unread),
+        "unjudged": [{"file": error.path, "reason": error.problem} for error in recordings.unjudged.first],
+        "unjudged_files": recordings.unjudged.count,
+        "in_order_of_files": result.untimed.count,
         "contracts": [_contract_data(each, redactor) for each in result.contracts],
         "counted_together": [contract.spec for contract in result.counted_together],
         "never_applied": [contract.spec for contract in result.vacuous],

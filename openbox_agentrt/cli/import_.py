@@ -33,4 +33,6 @@ def import_(
         print(json.dumps(row, default=str))
     for reason, count in recordings.unread.items():
         print(f"not read: {count:,} {reason}", file=sys.stderr)
+    for error in recordings.unjudged.first:
+        print(f"not read: {error}", file=sys.stderr)
     return 0

@@ -49,6 +49,8 @@ def mine_recordings(
         raise InputError(f"there are no calls in {', '.join(map(repr, paths))}")
     for why, count in recordings.unread.most_common():
         say(f"not read: {count:,}, {why}", error=True)
+    for error in recordings.unjudged.first:
+        say(f"not read: {error}", error=True)
     found = mine(
         held.sessions,
         min_support=min_support,

@@ -76,6 +76,8 @@ class Backtest:
         refused_then: How many were refused when they were recorded.
         stopped: How many were let through then and break a contract here, be it one that only watches.
         unseen: Calls that no contract looks at, by tool.
+        disordered: Sessions that were judged out of several files, and not in the order of time.
+        untimed: Sessions that were judged out of several files in the order of these: calls say no time.
         is_compared: Whether there were other rules to compare with.
         now_refused: Calls that these allow, and the new rules refuse.
         now_allowed: Calls that these refuse, and the new rules allow.
@@ -89,6 +91,8 @@ class Backtest:
     refused_then: int = 0
     stopped: int = 0
     unseen: Shares = field(default_factory=Shares)
+    disordered: Found[str] = field(default_factory=Found)
+    untimed: Found[str] = field(default_factory=Found)
     is_compared: bool = False
     now_refused: Found[ChangedVerdict] = field(default_factory=Found)
     now_allowed: Found[ChangedVerdict] = field(default_factory=Found)
@@ -142,7 +146,7 @@ def backtest(events: Iterable[TraceEvent], rules: Rules, *, against: Rules | Non
         is_compared=other is not None,
     )
     if judge.needs_order or (other is not None and other.needs_order):
-        events = in_time(events)
+        events = in_time((events,))
     refused: set[Began] = set()
     for event in events:
         if isinstance(event, Ended) and event.call in refused:
@@ -157,6 +161,7 @@ def backtest(events: Iterable[TraceEvent], rules: Rules, *, against: Rules | Non
             if before is not None:
                 _compare(result, event, judged, before)
     result.sessions = len(judge)
+    result.disordered, result.untimed = judge.disordered, judge.untimed
     for place, names in judge.unmet().items():
         result.contracts[place].unmet = names
     return result

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from ..evidence.format2.parts import header_of
 from .claude_code import is_claude_code, read_claude_code
+from .counts import Found
 from .events import Began, Ended, TraceEvent
 from .found_files import found_files
 from .in_time import in_time
@@ -18,7 +19,7 @@ from .mcp_lines import is_mcp, read_mcp
 from .openai_messages import is_openai, read_openai
 from .otlp import is_otlp, read_otlp
 from .rows import holds_rows, is_rows, read_rows
-from .source import RecordedFile, TraceSourceError, unreadable
+from .source import NothingToJudgeError, RecordedFile, TraceSourceError, unreadable
 from .steps import has_moved, read_steps
 
 __all__ = ("FORMATS", "Recordings")
@@ -53,11 +54,13 @@ class Recordings:
     Attributes:
         files: How many files were read, by format.
         unread: What could not be read, by reason.
+        unjudged: Why files of folders cannot be judged, which could be read.
     """
 
     def __init__(self, paths: Iterable[str], *, format: str = "auto", by_file: bool = False) -> None:
         self.files: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
+        self.unjudged: Found[NothingToJudgeError] = Found()
         self._paths = list(paths)
         self._format = format
         self._by_file = by_file
@@ -68,11 +71,19 @@ class Recordings:
         into the order of time.
 
         Raises:
-            TraceSourceError: A file is missing or has another format.
+            TraceSourceError: A file that was named is missing, has another format or holds no calls.
         """
+        return chain.from_iterable(self.each())
+
+    def each(self) -> Iterator[Iterator[TraceEvent]]:
+        """Give the same by file; those logs together."""
         moved: list[Path] = []
         for path, named in found_files(self._paths, self.unread):
-            kind = self._kind(path, named=named)
+            try:
+                kind = self._kind(path, named=named)
+            except NothingToJudgeError as error:
+                self._cannot_judge(error, named=named)
+                continue
             if kind is None:
                 self.unread["files that are no recording"] += 1
                 continue
@@ -80,10 +91,23 @@ class Recordings:
             if kind == "evidence" and not self._by_file and has_moved(path):
                 moved.append(path)
                 continue
-            events = FORMATS[kind].read(RecordedFile(path, self.unread))
-            yield from _in_session(str(path), events) if self._by_file else events
-        logs = (read_steps(RecordedFile(path, self.unread)) for path in moved)
-        yield from in_time(chain.from_iterable(logs)) if len(moved) > 1 else chain.from_iterable(logs)
+            events = self._read(path, kind, named=named)
+            yield _in_session(str(path), events) if self._by_file else events
+        logs = [read_steps(RecordedFile(path, self.unread)) for path in moved]
+        yield in_time(logs) if len(moved) > 1 else chain.from_iterable(logs)
+
+    def _read(self, path: Path, kind: str, *, named: bool) -> Iterator[TraceEvent]:
+        try:
+            yield from FORMATS[kind].read(RecordedFile(path, self.unread))
+        except NothingToJudgeError as error:
+            self._cannot_judge(error, named=named)
+            self.files -= Counter((kind,))
+
+    def _cannot_judge(self, error: NothingToJudgeError, *, named: bool) -> None:
+        # What was named is meant; in a folder there is all sorts.
+        if named:
+            raise error
+        self.unjudged.add(error)
 
     def _kind(self, path: Path, *, named: bool) -> str | None:
         try:
@@ -104,7 +128,7 @@ def _told_by(path: Path, *, named: bool) -> str | None:
         return "rows" if named or holds_rows(path) else None
     first = RecordedFile(path, Counter()).first()
     if isinstance(first, dict) and "bundle_hash" in first:
-        raise TraceSourceError("is evidence that holds violations only, and no calls", path=str(path))
+        raise NothingToJudgeError("is evidence that holds violations only, and no calls", path=str(path))
     return next((name for name, kind in FORMATS.items() if kind.is_it(first)), None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import count
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -25,16 +26,16 @@ class _Placed(NamedTuple):
 _NO_CALL = Began(where="", session="", tool="", args=None)
 
 
-def in_time(events: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
+def in_time(recordings: Iterable[Iterable[TraceEvent]]) -> Iterator[TraceEvent]:
     """
-    Put what happened into the order of time, each session in its own order.
+    Put what happened into the order of time, what one recording says of a session in its own order.
 
     What says no time happens with what came before it in its session; a session without any times comes
     before all others, in the order of the recordings. In memory are the name and the time of each session,
     and the calls under way.
     """
     begun: dict[int, Began] = {}
-    for placed in in_order(_placed(events), itemgetter(0, 1)):
+    for placed in in_order(_placed(recordings), itemgetter(0, 1)):
         event = placed.event
         if isinstance(event, Began):
             begun[placed.call] = event
@@ -43,10 +44,16 @@ def in_time(events: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
         yield event
 
 
-def _placed(events: Iterable[TraceEvent]) -> Iterator[_Placed]:
+def _placed(recordings: Iterable[Iterable[TraceEvent]]) -> Iterator[_Placed]:
+    numbers = count()
+    for events in recordings:
+        yield from _placed_of_one(events, numbers)
+
+
+def _placed_of_one(events: Iterable[TraceEvent], numbers: Iterator[int]) -> Iterator[_Placed]:
     latest: dict[str, float] = {}
     open_calls: dict[Began, int] = {}
-    for number, event in enumerate(events):
+    for event, number in zip(events, numbers, strict=False):
         session = event.call.session if isinstance(event, Ended) else event.session
         at = latest.get(session, float("-inf"))
         at = latest[session] = at if event.at is None else max(at, event.at)

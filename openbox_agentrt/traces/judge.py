@@ -75,6 +75,8 @@ class TraceJudge:
 
     Attributes:
         contracts: The contracts, by their positions.
+        disordered: Sessions that were taken from several files, and not in the order of time.
+        untimed: Sessions that were taken from several files that say no time.
     """
 
     def __init__(self, rules: Rules, *, most_open: int | None = None) -> None:
@@ -90,6 +92,8 @@ class TraceJudge:
         self._has_fleet = bool(wide)
         self._missing_in_sessions, self._missing_in_fleet = MissingParts(rules), MissingParts(rules)
         self._owed: dict[int, Found[str]] = {}
+        self.disordered: Found[str] = Found()
+        self.untimed: Found[str] = Found()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -102,6 +106,8 @@ class TraceJudge:
     def take(self, event: TraceEvent) -> Judged | None:
         """Take into account what happened; a call that began is judged."""
         kept = self._sessions[event.call.session if isinstance(event, Ended) else event.session]
+        if isinstance(event, Began):
+            self._note_order(kept, event)
         if event.at is not None:
             kept.pass_time(event.at)
             if self._has_fleet:
@@ -124,6 +130,14 @@ class TraceJudge:
             case StateSet():
                 kept.engine.state.update(dict(event.values))
         return None
+
+    def _note_order(self, kept: JudgedSession, call: Began) -> None:
+        is_late = call.at is None or call.at < kept.seat.clock.now
+        before, kept.where = kept.where, call.where
+        if not is_late or not before or kept.is_spread or _file_of(before) == _file_of(call.where):
+            return
+        kept.is_spread = True
+        (self.untimed if call.at is None else self.disordered).add(kept.name)
 
     def _resumed(self, event: Resumed) -> None:
         left_by, mark = event.left_by, event.mark
@@ -245,6 +259,11 @@ class TraceJudge:
     def _watched(self, call: Reservation, unknown: frozenset[int]) -> tuple[int, ...]:
         places = (self._named.get((v.spec, v.id)) for v in call.violations if v.mode == "shadow")
         return tuple(place for place in places if place is not None and place not in unknown)
+
+
+def _file_of(where: str) -> str:
+    """Give the file of a place, without its line or row."""
+    return where.rstrip("0123456789")
 
 
 def _learns_from_result(call: Reservation) -> bool:

@@ -64,6 +64,8 @@ class JudgedSession:
         miscounted: Contracts that cannot have counted all that they count, by position.
         refused_by: Contracts that refused a call of it, by position.
         left: What its memory is known by, as long as nothing has happened since it was left.
+        where: Where its latest call stands.
+        is_spread: Whether it was found to be in several files in no order of time.
         owing: Contracts by which something was owed at an end, by position.
         flying: The calls that are under way.
     """
@@ -79,6 +81,8 @@ class JudgedSession:
     refused_by: frozenset[int] = frozenset()
     owing: frozenset[int] = frozenset()
     left: str | None = None
+    where: str = ""
+    is_spread: bool = False
     flying: dict[Began, Reservation] = field(default_factory=dict)
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 from .._picklable import PicklableError
 from .._plain.strict_json import JsonError, read_json
 
-__all__ = ("RecordedFile", "TraceSourceError", "unreadable")
+__all__ = ("NothingToJudgeError", "RecordedFile", "TraceSourceError", "unreadable")
 
 _MAX_DOCUMENT = 2**30
 
@@ -28,6 +28,10 @@ class TraceSourceError(PicklableError, ValueError):
         self.path = path
         self.problem = problem
         super().__init__(f"{path!r} {problem}")
+
+
+class NothingToJudgeError(TraceSourceError):
+    """A recording can be read, and holds no calls that could be judged."""
 
 
 def unreadable(path: str, error: OSError) -> TraceSourceError:

@@ -19,7 +19,7 @@ from ..acel.events import Outcome
 from ..acel.match.keys import About
 from ..evidence.reading import Entry, read_entries
 from .events import Began, Ended, Left, Resumed, RunEnded, StateSet, TraceEvent
-from .source import RecordedFile, TraceSourceError
+from .source import NothingToJudgeError, RecordedFile
 
 _OUTCOMES: Final[Mapping[str, Outcome]] = {
     "commit": "ok",
@@ -35,7 +35,7 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
     Read the calls of a log with ``record="steps"``.
 
     Raises:
-        TraceSourceError: The log holds no steps.
+        NothingToJudgeError: The log holds no steps.
     """
     runs: dict[str, _Run] = {}
     other_clocks = _other_clocks(source)
@@ -56,7 +56,7 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
             del runs[name]
     if not steps:
         problem = 'is evidence without steps; they are kept with record="steps"'
-        raise TraceSourceError(problem, path=str(source.path))
+        raise NothingToJudgeError(problem, path=str(source.path))
     for run in runs.values():
         yield from run.rest()
 

@@ -8,7 +8,9 @@ from typing import Any, get_args
 
 import pytest
 
+from openbox_agentrt.acel import Session, at_most_n_times
 from openbox_agentrt.cli.options import Format
+from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.traces.formats import FORMATS
 from tests.cli.conftest import Run
 
@@ -167,3 +169,62 @@ def test_contracts_of_a_fleet_count_over_all_sessions(run: Run) -> None:
         "counted over all sessions of the recording, and not what others of the fleet did:\n  budget\n" in out
     )
     assert json.loads(run("backtest", "rows.jsonl", "--rules", "fleet.yaml", "--json")[1])["counted_together"]
+
+
+def rows(name: str, *some: dict[str, Any]) -> None:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("".join(f"{json.dumps(row)}\n" for row in some), encoding="utf-8")
+
+
+def pay(amount: int, **more: Any) -> dict[str, Any]:
+    return {"tool": "pay", "args": {"amount": amount}, "session_id": "s", **more}
+
+
+@pytest.mark.parametrize(
+    "contract", ["", "\n  - {template: max_distinct, args: [x, y, 1], scope: fleet, per: day}"]
+)
+def test_a_session_in_several_files_is_judged_in_the_order_of_time(run: Run, contract: str) -> None:
+    """Of 200, 150 and 100, out of 360, it is the last one that is refused, wherever that stands."""
+    Path("small.yaml").write_text(RULES.replace("LIMIT", "360") + contract, encoding="utf-8")
+    rows("logs/a.jsonl", pay(200, ts=10.0), pay(100, ts=30.0))
+    rows("logs/b.jsonl", pay(150, ts=20.0))
+    code, out, error = run("backtest", "logs", "--rules", "small.yaml", "--json")
+
+    result = json.loads(out)
+    assert (code, result["calls"], result["refused"], result["sessions"]) == (1, 3, 1, 1)
+    assert result["contracts"][0]["example"]["where"] == "logs/a.jsonl row 2"
+    assert result["in_order_of_files"] == 0
+    assert "judged anew, by time" in error
+
+
+def test_a_session_in_several_files_without_times_is_said_once(run: Run) -> None:
+    rows("logs/a.jsonl", pay(100), pay(100))
+    rows("logs/b.jsonl", pay(50), pay(50), pay(9, session_id="other"))
+    code, out, error = run("backtest", "logs", "--rules", "small.yaml")
+    said = "1 session in several files were judged in the order of the files: their calls say no time"
+    assert out.splitlines().count(said) == 1
+    assert (code, error) == (0, "")
+    timed = pay(100, ts=1.0), pay(50, ts=2.0)
+    rows("timed/a.jsonl", timed[0])
+    rows("timed/b.jsonl", timed[1])
+    assert "in several files" not in "".join(run("backtest", "timed", "--rules", "small.yaml")[1:])
+
+
+def test_a_log_of_a_folder_that_holds_no_calls_is_named_and_the_rest_is_judged(run: Run) -> None:
+    rows("logs/calls.jsonl", pay(100))
+    with EvidenceFile("logs/violations.jsonl") as log:
+        session = Session(contracts=[at_most_n_times("pay", 0)], evidence=log, halt_on_violation=False)
+        session.reserve("pay", {})
+    Path("logs/old.json").write_text('[{"bundle_hash": "x"}]', encoding="utf-8")
+    code, out, _ = run("backtest", "logs", "--rules", "small.yaml")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].startswith("1 call of 1 session, out of 1 file of rows; not read: ")
+    place = lines.index("cannot be judged: 2 files")
+    assert lines[place + 1] == "  'logs/old.json' is evidence that holds violations only, and no calls"
+    assert lines[place + 2].startswith("  'logs/violations.jsonl' is evidence without steps")
+    assert run("backtest", "logs", "--rules", "small.yaml", "--strict")[0] == 1
+    data = json.loads(run("backtest", "logs", "--rules", "small.yaml", "--json")[1])
+    assert [each["file"] for each in data["unjudged"]] == ["logs/old.json", "logs/violations.jsonl"]
+    # One that was named is meant.
+    assert run("backtest", "logs/violations.jsonl", "logs/calls.jsonl", "--rules", "small.yaml")[0] == 2

@@ -16,7 +16,16 @@ from openbox_agentrt.acel import Session, at_most_n_times
 from openbox_agentrt.acel.rulesfile import parse_rules
 from openbox_agentrt.cli.mine import recorded_sessions
 from openbox_agentrt.evidence import EvidenceFile
-from openbox_agentrt.traces import backtest, counts, judge, open_calls, sampled, sorting, spilled
+from openbox_agentrt.traces import (
+    backtest,
+    conversations,
+    counts,
+    judge,
+    open_calls,
+    sampled,
+    sorting,
+    spilled,
+)
 from openbox_agentrt.traces.events import TraceEvent
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.in_time import in_time
@@ -33,6 +42,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "IN_MEMORY", 4_000)
     monkeypatch.setattr(spilled, "IN_MEMORY", 4_000)
     monkeypatch.setattr(open_calls, "MOST_OPEN", 20)
+    monkeypatch.setattr(conversations, "MOST_SPANS", 20)
+    monkeypatch.setattr(conversations, "MOST_TRACES", 20)
     monkeypatch.setattr(counts, "MOST_NAMED", 20)
     monkeypatch.setattr(judge, "MOST_OPEN", 20)
     monkeypatch.setattr(sampled, "MOST_WEIGHT", 40_000)
@@ -124,7 +135,7 @@ def mined(events: Iterator[TraceEvent]) -> None:
 
 
 def in_order(events: Iterator[TraceEvent]) -> None:
-    for _ in in_time(events):
+    for _ in in_time((events,)):
         pass
 
 
