@@ -180,9 +180,10 @@ def tool_started(
         arguments_shown = {
             ESCAPED_SENTINEL if _is_sentinel(key) else key: value for key, value in arguments.items()
         }
-    hints = {"tool_type": tool_type, "side_effect": None if side_effect == "none" else side_effect}
-    sentinel = {name: value for name, value in hints.items() if value is not None}
-    last = [{SENTINEL: json_safe(sentinel)}] if sentinel else []
+    last = []
+    if tool_type is not None or side_effect not in (None, "none"):
+        hints = {"tool_type": tool_type, "side_effect": None if side_effect == "none" else side_effect}
+        last = [{SENTINEL: json_safe({name: hint for name, hint in hints.items() if hint is not None})}]
     return _started(run, activity_id, tool, [arguments_shown], {}, None, max_bytes, timestamp, last=last)
 
 

@@ -82,6 +82,11 @@ def _shown(activity: Activity, output: Any, answer: Answer | None) -> Any:
     return run.redactions.value(output)
 
 
+def expects_answer(activity: Activity) -> bool:
+    """Tell whether Core is told of what an activity gave, and whether that is waited for."""
+    return activity.request.reported and not activity.run.services.options.reports_in_background
+
+
 def withheld_error(activity: Activity, error: BaseException, answer: Answer | None) -> GovernanceError | None:
     """
     Give what is raised in the place of an error whose text may not be seen; None if it may.

@@ -211,9 +211,9 @@ async def refuse_changing(activity: Activity) -> NoReturn:
     raise error
 
 
-async def perform_as_judged(
+def perform_as_judged(
     activity: Activity, work: Callable[[], Awaitable[T]], says: Callable[[], bytes]
-) -> T:
+) -> Awaitable[T]:
     """
     Run `work` inside `activity`, if what it sends still says what was judged once constraints are in place.
 
@@ -226,7 +226,7 @@ async def perform_as_judged(
         GovernanceBlockedError: It changed, even if a context manager swallows that. The work did not run.
     """
     if not activity.guards:
-        return await perform(activity, work)
+        return perform(activity, work)
     said = says()
 
     async def unchanged() -> T:
@@ -236,7 +236,7 @@ async def perform_as_judged(
         activity.ran = True
         return await work()
 
-    return await perform(activity, unchanged, runs_at_once=False)
+    return perform(activity, unchanged, runs_at_once=False)
 
 
 def _owed(prompt: Activity) -> Answer | None:

@@ -104,7 +104,7 @@ class Attempts:
         Ask about `event` for at most `limit` seconds.
 
         Args:
-            stamp: The time of an event that has none.
+            stamp: The time of the event: its own, if it has one.
 
         Raises:
             GovernanceUnavailableError: Core did not take the question, or it could not be put.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_rt import ModelRequest, ModelResponse
 
-from .._activity.outputs import WITHHELD, WITHHELD_OUTPUT, seen
+from .._activity.outputs import WITHHELD, WITHHELD_OUTPUT, expects_answer, seen
 from .._activity.screening import check_redacted, judge_input, perform_as_judged, take_prescreen
 from .._run.contract_events import judge_text
 from .._run.redaction.changeable_parts import changeable_in, saying
@@ -62,16 +62,16 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
     return activity, redacted
 
 
-async def perform_model_call(
+def perform_model_call(
     activity: Activity, request: ModelRequest, work: Callable[[], Awaitable[T]]
-) -> T:
+) -> Awaitable[T]:
     """
     Do `work`, which sends `request`, inside `activity`.
 
     Raises:
         GovernanceBlockedError: The messages changed while constraints were put in place. Nothing was sent.
     """
-    return await perform_as_judged(
+    return perform_as_judged(
         activity, work, lambda: saying([part for each in request.messages for part in changeable_in(each)])
     )
 
@@ -107,12 +107,11 @@ async def end_model_call(
     is_withheld = False
     if services.enforces_outputs:
         response, is_withheld = _enforced(activity, response, output, answer)
-    message, options = response.message, services.options
+    message = response.message
     if run.contracts is not None and not is_withheld:
         await judge_text(run, message_text(message), [call.name for call in message.tool_calls])
-    told = is_withheld or answer is not None
-    wanted = options.send_llm_end_event and not options.reports_in_background
-    if (told or not wanted) and (not held or saying(held) == said):
+    told = answer is not None or is_withheld or not expects_answer(activity)
+    if told and (not held or saying(held) == said):
         # Core has been told, or nobody wants it to be, and nobody has changed it meanwhile.
         run.judged.remember_message(run.redactions.messages((message,))[0])
     return response

@@ -25,7 +25,7 @@ from .._activity.activity import Activity, ApprovalPending
 from .._activity.binding import Binding
 from .._activity.decide import decide, decide_again, resume, take_over
 from .._activity.judged_input import JudgedInput, own_copy, snapshot
-from .._activity.outputs import WITHHELD, seen
+from .._activity.outputs import WITHHELD, expects_answer, seen
 from .._activity.perform import perform
 from .._activity.request import tool_request
 from .._run.current import current_run
@@ -126,9 +126,7 @@ class ToolRun:
         shown = seen(activity, value, answer)
         if shown is WITHHELD:
             return _known(activity.run, self._id, withheld(self.name))
-        options = activity.run.services.options
-        wanted = options.send_tool_end_event and not options.reports_in_background
-        if (answer is not None or not wanted) and (not held or saying(held) == said):
+        if (answer is not None or not expects_answer(activity)) and (not held or saying(held) == said):
             # Core has been told, or nobody wants it to be, and nobody has changed it meanwhile.
             _known(activity.run, self._id, shown)
         return shown

@@ -148,10 +148,11 @@ def _plain_leaf(value: Any, left: list[int], longest: int) -> Any:
     kind = type(value)
     left[0] -= _NODE_BYTES
     if kind is str:
-        size = len(value) if value.isascii() else _MOST_BYTES_OF_A_CHARACTER * len(value)
+        is_ascii = value.isascii()
+        size = len(value) if is_ascii else _MOST_BYTES_OF_A_CHARACTER * len(value)
         left[0] -= size
         if left[0] > 0 and size <= longest:
-            return safe_text(value)
+            return value if is_ascii else safe_text(value)
     elif left[0] > 0 and (
         value is None
         or kind is bool

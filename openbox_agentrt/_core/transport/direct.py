@@ -121,9 +121,10 @@ class DirectClient(EvaluationClient):
         self, event: EventEnvelope, stamp: str, seconds: float, redact_keys: Collection[str]
     ) -> Awaitable[Answered]:
         """
-        Put `event` to Core, with the time `stamp` unless it has one. Only for a client that `asks`.
+        Put `event` to Core. Only for a client that `asks`.
 
         Args:
+            stamp: The time of the event: its own, if it has one.
             seconds: Time for the answer.
             redact_keys: Names of what openbox_core takes out of it.
 
@@ -138,8 +139,7 @@ class DirectClient(EvaluationClient):
         assert line is not None
         validate_lifecycle(event)
         payload = event.to_payload_dict()
-        if not event.timestamp:
-            payload["timestamp"] = stamp
+        payload["timestamp"] = stamp
         if redact_keys:
             payload, _ = apply_redaction(payload, frozenset(redact_keys))
         if self._identity is None:
