@@ -48,6 +48,9 @@ CONTRACT_VIOLATION: Final = "contract_violation"
 SENTINEL: Final = "__openbox"
 ESCAPED_SENTINEL: Final = "__openbox (argument)"
 _STRINGS: Final = frozenset({str})
+# Python 3.11 takes as long as for a call to find a member of an enum.
+_STARTED: Final = EventType.ACTIVITY_STARTED
+_COMPLETED: Final = EventType.ACTIVITY_COMPLETED
 
 
 class PartialEvent(EventEnvelope):
@@ -210,7 +213,7 @@ def _started(
     name = safe_text(activity_type)
     payload["activity_input"] = [*items, *last] if last else items
     kind = EventEnvelope if is_whole else PartialEvent
-    return _event(kind, EventType.ACTIVITY_STARTED, payload, activity_id, name, timestamp)
+    return _event(kind, _STARTED, payload, activity_id, name, timestamp)
 
 
 def activity_completed(
@@ -247,7 +250,7 @@ def activity_completed(
     if error is not None:
         payload["error"] = json_safe(error)
     kind = EventEnvelope if is_whole else PartialEvent
-    return _event(kind, EventType.ACTIVITY_COMPLETED, payload, activity_id, name, timestamp)
+    return _event(kind, _COMPLETED, payload, activity_id, name, timestamp)
 
 
 def _event(

@@ -143,7 +143,7 @@ def model_request(
             if options.send_llm_start_event
             else None
         ),
-        arguments=_said(elements) if model is None else {**_said(elements), "llm_model": model},
+        arguments=_said(elements, model),
         content=elements,
         fit=fit_elements,
         max_bytes=max_bytes,
@@ -169,10 +169,15 @@ def sent_only(request: DecisionRequest) -> Mapping[str, Any] | None:
     return {"input_tokens": sent.amount, "output_tokens": 0, "total_tokens": sent.amount, "cost": 0}
 
 
-def _said(elements: Sequence[Element]) -> dict[str, Any]:
-    """Give what contracts see of a model's input: the prompt, and the other elements if there are any."""
+def _said(elements: Sequence[Element], model: str | None = None) -> dict[str, Any]:
+    """Give what contracts see of a model's input: the prompt, the other elements and the model, if any."""
     first, *others = elements
-    return {**first, "messages": others} if others else dict(first)
+    said = dict(first)
+    if others:
+        said["messages"] = others
+    if model is not None:
+        said["llm_model"] = model
+    return said
 
 
 def tool_request(

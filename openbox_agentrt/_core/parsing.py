@@ -94,7 +94,7 @@ def read_answer(body: bytes, *, on_unknown: UnknownVerdict = "block") -> Answer:
             and (raw.get("verdict"), raw.get("action")) in _ALLOWS
         ):
             return Answer(
-                verdict=Verdict.ALLOW,
+                verdict=_ALLOW,
                 reason=None if (said := raw.get("reason")) is None else _text(said),
                 policy_id=None if (said := raw.get("policy_id")) is None else _text(said),
                 governance_event_id=None if (said := raw.get("governance_event_id")) is None else _text(said),
@@ -308,6 +308,8 @@ def _shown(value: object) -> str:
     return f"of JSON type {_kind(value)}"
 
 
+# Python 3.11 takes as long as for a call to find a member of an enum.
+_ALLOW: Final = Verdict.ALLOW
 _PLAIN: Final = frozenset({"verdict", "action", "reason", "policy_id", "governance_event_id"})
 _YES: Final = [said for said, verdict in WORDS.items() if verdict is Verdict.ALLOW]
 _ALLOWS: Final = tuple(product(_YES, _YES))

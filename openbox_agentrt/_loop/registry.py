@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_rt import (
@@ -15,17 +16,18 @@ from agent_rt import (
     ToolDefinition,
     ToolRegistry,
     ToolTimeoutError,
-    tool_execution_limits_from_env,
 )
 
+from .._run.current import current_run
 from .denial import timed_out
 from .stand_in import StandIn, is_judged_by, stand_in
-from .tool_call import ToolRun, call_tool, run_skipped
+from .tool_call import ToolRun, Work, call_tool, run_skipped
 from .view import knows_when_a_tool_runs, read, view_of
 
 if TYPE_CHECKING:
     from .._run.redaction.redactions import Redactions
     from .._run.runs import Runs
+    from .._run.state import RunState
 
 FOREVER = 10.0**9
 """Seconds. Shown to the loop in the place of a tool's own timeout, which begins only when the tool does."""
@@ -48,7 +50,7 @@ class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
         registered = self.__wrapped__.get(name)
         if self.__lent__ and not self.__judge__.is_around():
             return registered
-        seconds = timeout_of(registered.definition)
+        seconds = timeout_of(registered.definition, current_run())
         if seconds is None or seconds <= 0 or name in self.__judge__.options.skip_tools:
             return registered
         shown = FOREVER if EXECUTION_TIMEOUT_ENV in os.environ else None
@@ -69,21 +71,13 @@ class GovernedRegistry(StandIn[ToolRegistry | Toolbase]):
             definition = registered.definition
             handler = registered.handler or registered.contextual_handler
 
-        async def invoke(ready: ToolCall, tool_run: ToolRun) -> Any:
-            seconds = None if definition is None else timeout_of(definition)
+        def invoke(ready: ToolCall, tool_run: ToolRun) -> Awaitable[Any]:
             clean_args, clean_kwargs = _without_redacted(tool_run, args, kwargs)
-            view = view_of(inner, judge, tool_run)
+            seconds = None if definition is None else timeout_of(definition, tool_run.activity.run)
+            execute: Work = view_of(inner, judge, tool_run).execute
             if seconds is None:
-                return await view.execute(ready, *clean_args, **clean_kwargs)
-            try:
-                return await tool_run.within(
-                    seconds, lambda: view.execute(ready, *clean_args, **clean_kwargs)
-                )
-            except ToolTimeoutError:
-                if EXECUTION_TIMEOUT_ENV not in os.environ:
-                    raise
-                # The loop has a timeout of its own then, and would replace ours by its number.
-                return timed_out(call.name, seconds)
+                return execute(ready, *clean_args, **clean_kwargs)
+            return _within(tool_run, seconds, partial(execute, ready, *clean_args, **clean_kwargs))
 
         return await call_tool(
             judge,
@@ -127,12 +121,23 @@ def wrap_tool_registry(
     return cast("ToolRegistry | Toolbase", stand_in(base, registry, judge, lent=lent))
 
 
-def timeout_of(definition: ToolDefinition) -> float | None:
-    """Look up how long a tool may take: its own limit, or the one that the environment sets for all tools."""
+def timeout_of(definition: ToolDefinition, run: RunState | None) -> float | None:
+    """Look up how long a tool may take in `run`: its own limit, or that of all tools."""
     seconds: float | None = definition.timeout_seconds
-    if seconds is None and EXECUTION_TIMEOUT_ENV in os.environ:
-        seconds = tool_execution_limits_from_env().timeout_seconds
+    if seconds is None and run is not None:
+        seconds = run.tool_timeout
     return seconds
+
+
+async def _within(tool_run: ToolRun, seconds: float, work: Callable[[], Awaitable[Any]]) -> Any:
+    """Do `work` in the tool's own time, and say in the loop's place that it took longer."""
+    try:
+        return await tool_run.within(seconds, work)
+    except ToolTimeoutError:
+        if EXECUTION_TIMEOUT_ENV not in os.environ:
+            raise
+        # The loop has a timeout of its own then, and would replace ours by its number.
+        return timed_out(tool_run.name, seconds)
 
 
 def _without_redacted(

@@ -70,14 +70,15 @@ class ToolRun:
         shared: Whether what was judged is handed to others, who may change it.
     """
 
+    _clock: asyncio.Timeout | None = None
+    _failure: BaseException | None = None
+
     def __init__(self, activity: Activity, call: ToolCall, *, side_effect: str | None, shared: bool) -> None:
         self.activity = activity
         self.name = call.name
         self._id = call.id
         self._side_effect = side_effect
         self._judged = JudgedInput(activity.content, shared=shared)
-        self._clock: asyncio.Timeout | None = None
-        self._failure: BaseException | None = None
 
     async def run(self, work: Work, arguments: Mapping[str, Any], *more: Any) -> Any:
         """Do `work` with `arguments`, once it is sure that they are what was judged, and with `more`."""

@@ -36,6 +36,7 @@ class RegistryView(StandIn[ToolRegistry | Toolbase]):
     __slots__ = ("__tool_run__",)
 
     __tool_run__: ToolRun
+    __lent__ = False  # there is a run around
 
     # What `ToolRegistry.execute` reads for each call.
     action_blockers = read("action_blockers")
@@ -111,7 +112,6 @@ def view_of(registry: ToolRegistry | Toolbase, judge: Runs, tool_run: ToolRun) -
     put = object.__setattr__
     put(view, "__wrapped__", registry)
     put(view, "__judge__", judge)
-    put(view, "__lent__", False)
     put(view, "__tool_run__", tool_run)
     return view
 

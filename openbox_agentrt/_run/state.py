@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
+
+from agent_rt import EXECUTION_TIMEOUT_ENV, tool_execution_limits_from_env
 
 from ..acel.match.keys import About
 from ..errors import GovernanceHaltError, UngovernedCallError
@@ -214,6 +218,14 @@ class RunState:
         if around is None:
             return About(subject=dict(subject or {}), run=self.run_id)
         return around if subject is None else replace(around, subject={**around.subject, **subject})
+
+    @cached_property
+    def tool_timeout(self) -> float | None:
+        """Give the limit that the environment sets for all tools, as it is when the run first needs it."""
+        if EXECUTION_TIMEOUT_ENV not in os.environ:
+            return None
+        limit: float | None = tool_execution_limits_from_env().timeout_seconds
+        return limit
 
     @property
     def parent_shares_session(self) -> bool:
