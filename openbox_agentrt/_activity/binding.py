@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from openbox_core.contracts.context import ActivityContext
 
-from .._core.hooks.context_store import BoundedContextStore
 from .._run.current import POSITION, Position
 from .._run.state import OpenActivity
 
@@ -46,11 +45,7 @@ class Binding:
         activity = self._activity
         run = activity.run
         self._position = POSITION.set(Position(run, activity, POSITION.get()))
-        store = run.services.store
-        if isinstance(store, BoundedContextStore):
-            self._context = store.bind_activity(activity)
-        else:
-            self._context = store.bind(activity.context)
+        self._context = run.services.bind(activity)
 
     def __exit__(self, *_: object) -> None:
         try:

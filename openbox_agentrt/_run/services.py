@@ -5,12 +5,18 @@ Hold what a governance gives to its runs. It knows none of them.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from .._core.hooks.context_store import BoundedContextStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextvars import Token
+
     from openbox_core.context import ContextStore
 
     from .._core.gate import CoreGate
+    from .._core.hooks.context_store import HasContext
     from ..options import GovernanceOptions
     from .contracts.sessions import Sessions
     from .observers import Observers
@@ -25,6 +31,7 @@ class Services:
         options: The options of the governance.
         enforces_outputs: Whether what Core says about a result decides what is seen of it.
         store: Where the base SDK's instrumentation looks up the activity that nested I/O belongs to.
+        bind: Binds an activity there, for as long as `store` is not reset.
         sessions: What runs with one session id share.
         observers: Told of every decision.
         agent_did: Identity of the agent, where it has one of the kind that hands over.
@@ -34,6 +41,7 @@ class Services:
     __slots__ = (
         "_agent_name",
         "agent_did",
+        "bind",
         "core",
         "enforces_outputs",
         "marker_key",
@@ -59,6 +67,11 @@ class Services:
         self.options = options
         self.enforces_outputs = options.enforces_outputs
         self.store = store
+        self.bind: Callable[[HasContext], Token[Any]] = (
+            store.bind_activity
+            if isinstance(store, BoundedContextStore)
+            else lambda activity: store.bind(activity.context)
+        )
         self.sessions = sessions
         self.observers = observers
         self._agent_name = agent_name or options.agent_name

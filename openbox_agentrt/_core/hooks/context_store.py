@@ -12,7 +12,9 @@ from openbox_core.contracts.context import ActivityContext
 MAX_TRACES = 4_096
 
 
-class _HasContext(Protocol):
+class HasContext(Protocol):
+    """Give the context of an activity when it is asked for."""
+
     @property
     def context(self) -> ActivityContext: ...
 
@@ -32,7 +34,7 @@ class BoundedContextStore(ContextStore):
         super().__init__()
         self._traces: OrderedDict[int, ActivityContext] = OrderedDict()
 
-    def bind_activity(self, activity: _HasContext) -> Token[Any]:
+    def bind_activity(self, activity: HasContext) -> Token[Any]:
         """Like `bind`, with the context that `activity` will have when it is asked for."""
         bound: Any = activity
         return self._current.set(bound)
