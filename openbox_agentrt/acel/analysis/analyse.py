@@ -76,7 +76,7 @@ def analyse(
         tools: The names of the tools that there are, if they are known.
         lines: The lines of the contracts in their file.
         tests: Tests of the rules. What they show to be possible is not searched.
-        seconds: How much processor time is searched; three times as long pass at most.
+        seconds: How much processor time is searched; five times as long pass at most.
         states: How many states of sessions are searched.
     """
     budget = Budget(seconds, states)

@@ -8,7 +8,9 @@ from collections.abc import Callable
 __all__ = ("Budget", "processor_clock")
 
 # So many times as long as it may compute, a search takes at most where the machine does other work.
-_MOST_WAITED = 3.0
+_MOST_WAITED = 5.0
+# The clock of a processor takes long to read.
+_READ_EVERY = 0.01
 
 
 class Budget:
@@ -59,9 +61,14 @@ def processor_clock() -> Callable[[], float]:
     A part of the time that passes counts in its place once that is more: a search ends all the same where
     the processor is hardly ever free.
     """
-    computed, began = time.thread_time(), time.monotonic()
+    began, computed_before = time.monotonic(), time.thread_time()
+    read, computed = began, 0.0
 
     def spent() -> float:
-        return max(time.thread_time() - computed, (time.monotonic() - began) / _MOST_WAITED)
+        nonlocal read, computed
+        now = time.monotonic()
+        if now - read >= _READ_EVERY:
+            read, computed = now, time.thread_time() - computed_before
+        return max(computed, (now - began) / _MOST_WAITED)
 
     return spent

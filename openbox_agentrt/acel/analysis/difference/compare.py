@@ -128,7 +128,7 @@ def compare(
         new: The rules after.
         tools: Further names of tools that are tried.
         lines: The lines of the contracts of each in its file.
-        seconds: How much processor time is searched; three times as long pass at most.
+        seconds: How much processor time is searched; five times as long pass at most.
         states: How many states are searched.
     """
     budget = Budget(seconds, states)
