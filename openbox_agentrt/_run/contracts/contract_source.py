@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...acel.contracts.base import TemporalContract
@@ -117,49 +118,69 @@ def contract_sessions(
     hidden: Any = options.redact_fields
     if hidden is not None and options.redaction_key is not None:
         hidden = Redactor(hidden, key=redaction_key_of(options))
-
-    def build(name: str, shared: bool) -> ContractSession:
-        with rules.building() as note:
-            built = build_by(rules.source, name, shared)
-            if built.contracts is not None:
-                note(built.contracts)
-        return built
-
-    def build_by(source: ContractSource | None, name: str, shared: bool) -> ContractSession:
-        recorder = _recorder(evidence, name, lambda: rules.hash)
-        if source is None:
-            return ContractSession(contracts=None, recorder=recorder, shared=shared)
-        if source.build is not None:
-            own = _own_session(source.build, name, options)
-            if recorder is not None and not _is_in(own.evidence, options.evidence):
-                engine_of(own).watch(evidence, recorder)
-            return ContractSession(contracts=own, recorder=recorder, shared=shared)
-        session = RunSession(
-            source.state,
-            mode=options.contracts_mode,
-            metrics=options.metrics,
-            session_id=name,
-            contracts=shared_rules(
-                source.contracts, default_scope=options.contract_scope if shared else None
-            ),
-            fleet=fleet,
-            durable=shared and options.sessions == "durable",
-            idle_seconds=options.session_idle_seconds,
-            max_trace=MAX_TRACE,
-            **({"redact_fields": hidden} if recorder is None else {"evidence": recorder}),
-        )
-        return ContractSession(contracts=session, recorder=recorder, shared=shared)
-
     keep = getattr(evidence, "record_reload", None)
     if keep is not None:
         rules.tell(lambda _, change: keep(change.before, change.after))
     return Sessions(
-        build,
+        _SessionBuilder(options=options, rules=rules, evidence=evidence, fleet=fleet, hidden=hidden).build,
         per_session=_are_shared(options, rules.source),
         durable=options.sessions == "durable",
         idle_seconds=options.session_idle_seconds,
         limit=options.max_sessions,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _SessionBuilder:
+    """
+    Build the contract session of a run or of a session id, by the rules that are in force.
+
+    Attributes:
+        hidden: Hides arguments in violations, where a session keeps them itself.
+    """
+
+    options: GovernanceOptions
+    rules: RulesInForce
+    evidence: EvidenceFile | Recorder | None
+    fleet: FleetStore | None
+    hidden: Any
+
+    def build(self, name: str, shared: bool) -> ContractSession:
+        with self.rules.building() as note:
+            source, recorder = self.rules.source, self._recorder(name)
+            session = None if source is None else self._session(source, name, shared, recorder)
+            if session is not None:
+                note(session)
+        return ContractSession(contracts=session, recorder=recorder, shared=shared)
+
+    def _session(self, source: ContractSource, name: str, shared: bool, recorder: Recorder | None) -> Session:
+        options = self.options
+        if source.build is not None:
+            own = _own_session(source.build, name, options)
+            if recorder is not None and not _is_in(own.evidence, options.evidence):
+                engine_of(own).watch(self.evidence, recorder)
+            return own
+        scope = options.contract_scope if shared else None
+        return RunSession(
+            source.state,
+            mode=options.contracts_mode,
+            metrics=options.metrics,
+            session_id=name,
+            contracts=shared_rules(source.contracts, default_scope=scope),
+            fleet=self.fleet,
+            durable=shared and options.sessions == "durable",
+            idle_seconds=options.session_idle_seconds,
+            max_trace=MAX_TRACE,
+            evidence=recorder,
+            redact_fields=self.hidden if recorder is None else None,
+        )
+
+    def _recorder(self, name: str) -> Recorder | None:
+        from ...evidence import EvidenceFile
+
+        if isinstance(self.evidence, EvidenceFile):
+            return SessionRecorder(self.evidence, name, lambda: self.rules.hash)
+        return self.evidence
 
 
 def _are_shared(options: GovernanceOptions, source: ContractSource | None) -> bool:
@@ -200,16 +221,6 @@ def _check_durable(options: GovernanceOptions, source: ContractSource | None) ->
         check_durable(source.contracts, source.state)
     except ValueError as error:
         raise OptionError("sessions", f"is 'durable', and {error}") from error
-
-
-def _recorder(
-    evidence: EvidenceFile | Recorder | None, name: str, hash_of_rules: Callable[[], str | None]
-) -> Recorder | None:
-    from ...evidence import EvidenceFile
-
-    if isinstance(evidence, EvidenceFile):
-        return SessionRecorder(evidence, name, hash_of_rules)
-    return evidence
 
 
 def _own_session(build: BuildOwn, name: str, options: GovernanceOptions) -> Session:
