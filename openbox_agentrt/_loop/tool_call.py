@@ -193,35 +193,29 @@ async def call_tool(
     pauses = run.pausable and judge.options.approval_mode == "pause"
     key = call_key(call.id, call.name, call.arguments) if pauses else ""
     # In a run that has not been resumed, a second call with the same id and arguments is another call.
-    activity = _paused_activity(run, key) if run.resumed else None
-    is_private = False
+    waiting = _waiting_call(run, key) if run.resumed else None
+    activity, is_own_copy = None, False
     try:
         arguments = run.redactions.value(call.arguments)
         if arguments is not call.arguments:
             _check_schema(definition, arguments)
-        if activity is not None:
+        if waiting is None:
+            copied, is_own_copy = snapshot(arguments)
+            activity = Activity(run, tool_request(run, call.name, copied, side_effect=side_effect))
+            await decide(activity)
+        elif isinstance(waiting, Activity):
+            activity = waiting
             await resume(activity)
         else:
-            parked = _parked_call(run, key) if run.taken_over else None
-            row = None if parked is None else parked.activity_id
-            if parked is not None and parked.carried is not None:
-                # By what contracts have judged before, which was not redacted yet as it is now.
-                judged = parked.carried.judged
-                arguments = call.arguments if judged is None else told_again(judged, call.arguments)
-            copied, is_private = snapshot(arguments)
-            request = tool_request(run, call.name, copied, side_effect=side_effect, activity_id=row)
-            activity = Activity(run, request)
-            await (decide(activity) if parked is None else take_over(activity, parked))
+            activity = _activity_of(waiting, call, arguments, side_effect)
+            arguments = activity.request.arguments
+            await take_over(activity, waiting)
         if activity.content is not activity.request.content:
             await _check_content(activity, definition)
         untouched = arguments is call.arguments and activity.content is activity.request.content
         ready = call if untouched else replace(call, arguments=activity.content)
-        tool_run = ToolRun(
-            activity,
-            call,
-            side_effect=side_effect,
-            shared=not (untouched and is_private),
-        )
+        shared = not (untouched and is_own_copy)
+        tool_run = ToolRun(activity, call, side_effect=side_effect, shared=shared)
         value = await perform(activity, partial(invoke, ready, tool_run), runs_at_once=not prepares)
         return await tool_run.end(value)
     except ApprovalPending:
@@ -229,13 +223,11 @@ async def call_tool(
         run.paused.setdefault(key, []).append(activity)
         raise _approval_required(call, activity, side_effect) from None
     except GovernanceError as error:
-        soft = judge.options.on_tool_block == "return_error" and is_soft(error)
         if isinstance(error, _BrokenSchemaError):
             write(run, call.name, error.verdict, "core", {"reason": error.reason, "redacted": True})
-            soft = True
-        if soft:
-            return _known(run, call.id, denial(call.name, error))
-        raise
+        elif judge.options.on_tool_block != "return_error" or not is_soft(error):
+            raise
+        return _known(run, call.id, denial(call.name, error))
 
 
 def _check_schema(definition: ToolDefinition | None, arguments: Mapping[str, Any]) -> None:
@@ -277,20 +269,31 @@ def _known(run: RunState, call_id: str, value: Any) -> Any:
     return value
 
 
-def _paused_activity(run: RunState, key: str) -> Activity | None:
-    waiting = run.paused.get(key)
-    if not waiting:
-        return None
-    activity: Activity = waiting.pop(0)
-    if not waiting:
-        del run.paused[key]
-    return activity
+def _waiting_call(run: RunState, key: str) -> Activity | ParkedCall | None:
+    """Find the call among those that wait for a person, in this process or as another one has left them."""
+    paused: list[Activity] = run.paused.get(key, [])
+    if paused:
+        activity = paused.pop(0)
+        if not paused:
+            del run.paused[key]
+        return activity
+    parked: list[ParkedCall] = run.taken_over.get(call_digest(key), []) if run.taken_over else []
+    return parked.pop(0) if parked else None
 
 
-def _parked_call(run: RunState, key: str) -> ParkedCall | None:
-    """Find the call among those that another process left waiting, if it is one."""
-    waiting = run.taken_over.get(call_digest(key))
-    return waiting.pop(0) if waiting else None
+def _activity_of(
+    parked: ParkedCall, call: ToolCall, arguments: Mapping[str, Any], side_effect: ToolSideEffect | None
+) -> Activity:
+    """Make the activity of a call that another process left waiting, of what was judged there."""
+    if parked.carried is not None:
+        # It was not redacted yet as it is now.
+        judged = parked.carried.judged
+        arguments = call.arguments if judged is None else told_again(judged, call.arguments)
+    copied, _ = snapshot(arguments)
+    row = parked.activity_id
+    return Activity(
+        parked.run, tool_request(parked.run, call.name, copied, side_effect=side_effect, activity_id=row)
+    )
 
 
 def _approval_required(
