@@ -100,6 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     command = COMMANDS.get(name)
     if command is None:
+        if not name:
+            print(_help(), end="\n\n")
         problem = "a command is needed" if not name else f"there is no command {name!a}{_meant(name)}"
         print(f"error: {problem}; see {_PROGRAM} --help", file=sys.stderr)
         return 2

@@ -50,6 +50,12 @@ def test_a_call_that_is_none(arguments: list[str], message: str, capsys: pytest.
     assert capsys.readouterr().err == message
 
 
+def test_no_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program that is called without a command says which there are."""
+    assert cli.main([]) == 2
+    assert capsys.readouterr().out.startswith("usage: openbox-agentrt COMMAND ...\n")
+
+
 @pytest.mark.parametrize("name", [name for name in cli.COMMANDS if name != "core"])
 def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every command in the table is there and says what it takes."""
