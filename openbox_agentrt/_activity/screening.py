@@ -212,25 +212,25 @@ async def refuse_changing(activity: Activity) -> NoReturn:
 
 
 def perform_as_judged(
-    activity: Activity, work: Callable[[], Awaitable[T]], says: Callable[[], bytes]
+    activity: Activity, work: Callable[[], Awaitable[T]], serialize: Callable[[], bytes]
 ) -> Awaitable[T]:
     """
-    Run `work` inside `activity`, if what it sends still says what was judged once constraints are in place.
+    Run `work` inside `activity`, if what it sends still is what was judged once constraints are in place.
 
     Their context managers are entered after it was judged, and may take their time.
 
     Args:
-        says: Writes down what the work sends.
+        serialize: Gives what the work sends, in the form in which it can be compared.
 
     Raises:
         GovernanceBlockedError: It changed, even if a context manager swallows that. The work did not run.
     """
     if not activity.guards:
         return perform(activity, work)
-    said = says()
+    judged = serialize()
 
     async def unchanged() -> T:
-        if says() != said:
+        if serialize() != judged:
             activity.denied = GovernanceBlockedError(CHANGING, event=LLM_ACTIVITY)
             raise activity.denied
         activity.ran = True

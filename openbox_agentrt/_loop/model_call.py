@@ -12,7 +12,7 @@ from agent_rt import ModelRequest, ModelResponse
 from .._activity.outputs import WITHHELD, WITHHELD_OUTPUT, expects_answer, seen
 from .._activity.screening import check_redacted, judge_input, perform_as_judged, take_prescreen
 from .._run.contract_events import judge_text
-from .._run.redaction.changeable_parts import changeable_in, saying
+from .._run.redaction.mutable_parts import mutable_parts, serialized
 from .._wire.model_input import message_elements
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import message_text, response_output, with_text
@@ -72,7 +72,9 @@ def perform_model_call(
         GovernanceBlockedError: The messages changed while constraints were put in place. Nothing was sent.
     """
     return perform_as_judged(
-        activity, work, lambda: saying([part for each in request.messages for part in changeable_in(each)])
+        activity,
+        work,
+        lambda: serialized([part for each in request.messages for part in mutable_parts(each)]),
     )
 
 
@@ -96,8 +98,8 @@ async def end_model_call(
             used.
     """
     activity.gave = True
-    held = changeable_in(response.message)
-    said = saying(held) if held else b""
+    held = mutable_parts(response.message)
+    before = serialized(held) if held else b""
     output = response_output(response)
     run, services = activity.run, activity.run.services
     measured = None if activity.reservation is None else _measured(run, response, output)
@@ -111,7 +113,7 @@ async def end_model_call(
     if run.contracts is not None and not is_withheld:
         await judge_text(run, message_text(message), [call.name for call in message.tool_calls])
     told = answer is not None or is_withheld or not expects_answer(activity)
-    if told and (not held or saying(held) == said):
+    if told and (not held or serialized(held) == before):
         # Core has been told, or nobody wants it to be, and nobody has changed it meanwhile.
         run.judged.remember_message(run.redactions.messages((message,))[0])
     return response

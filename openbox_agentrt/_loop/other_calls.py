@@ -14,7 +14,7 @@ from .._activity.screening import check_elements, judge_elements, perform_as_jud
 from .._plain.arguments import plain_value
 from .._plain.unseen import Unseen, unseen_in
 from .._run.record import refused
-from .._run.redaction.changeable_parts import saying
+from .._run.redaction.mutable_parts import serialized
 from .._wire.model_input import Element, message_elements
 from ..decision import Verdict
 from ..errors import GovernanceBlockedError, GovernanceUnavailableError
@@ -75,13 +75,13 @@ async def _judged(
     run = judge.around(LLM_ACTIVITY)
     elements = _elements(run.redactions.value(given))
     _check_seen(run, elements)
-    said = saying(_elements(given))
+    judged = serialized(_elements(given))
     activity = await judge_elements(run, elements, model=model)
-    if saying(_elements(given)) != said:
+    if serialized(_elements(given)) != judged:
         await refuse_changing(activity)
     ready = run.redactions.value(given)
     await check_elements(activity, _elements(ready))
-    result = await perform_as_judged(activity, lambda: work(ready), lambda: saying(_elements(ready)))
+    result = await perform_as_judged(activity, lambda: work(ready), lambda: serialized(_elements(ready)))
     output = told(result)
     measured: dict[str, Any] = {name: output[name] for name in TOKENS if output.get(name) is not None}
     answer = await activity.complete(output, result=output, measured=measured)

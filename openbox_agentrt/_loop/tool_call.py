@@ -32,7 +32,7 @@ from .._run.current import current_run
 from .._run.paused.fleet_parking import call_digest
 from .._run.paused.suspended_runs import call_key
 from .._run.record import write
-from .._run.redaction.changeable_parts import saying
+from .._run.redaction.mutable_parts import serialized
 from .._run.told_input import told_again
 from .._wire.model_input import content_elements
 from ..acel.contracts.conditions import collect_checks
@@ -120,14 +120,14 @@ class ToolRun:
         given, value = value, own_copy(value)
         # What cannot be copied is somebody else's as well.
         held = (value,) if value is given and type(value) is not str else ()
-        said = saying(held) if held else b""
+        before = serialized(held) if held else b""
         hook = activity.run.services.options.outcomes.get(self.name)
         outcome = "failed" if failure is not None else outcome_of(value, hook)
         answer = await activity.complete(value, result=value, outcome=outcome, error=failure)
         shown = seen(activity, value, answer)
         if shown is WITHHELD:
             return _known(activity.run, self._id, withheld(self.name))
-        if (answer is not None or not expects_answer(activity)) and (not held or saying(held) == said):
+        if (answer is not None or not expects_answer(activity)) and (not held or serialized(held) == before):
             # Core has been told, or nobody wants it to be, and nobody has changed it meanwhile.
             _known(activity.run, self._id, shown)
         return shown

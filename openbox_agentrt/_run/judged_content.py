@@ -19,7 +19,7 @@ import msgspec
 from .._plain.same import same_text
 from .._wire.model_input import Element, message_elements
 from ..message_extraction import last_user_text
-from .redaction.changeable_parts import changeable_in, saying
+from .redaction.mutable_parts import mutable_parts, serialized
 
 MAX_ELEMENTS: Final = 100_000
 MAX_MESSAGES: Final = 4_096
@@ -52,8 +52,8 @@ class PrefixMatch(msgspec.Struct, frozen=True, eq=False):
 
     def is_unchanged(self) -> bool:
         """Tell whether the messages still are what was judged, and what was matched."""
-        is_old_same = saying(self.old_parts).startswith(self.old_serialized)
-        return is_old_same and saying(self.new_parts) == self.new_serialized
+        is_old_same = serialized(self.old_parts).startswith(self.old_serialized)
+        return is_old_same and serialized(self.new_parts) == self.new_serialized
 
 
 class JudgedContent:
@@ -104,8 +104,8 @@ class JudgedContent:
         prefix = self._prefix
         if len(messages) < len(prefix) or not all(map(is_, prefix, messages)):
             return _no_match(messages)
-        new = _changeable_in(messages[len(prefix) :])
-        return PrefixMatch(len(prefix), self._parts, self._serialized, new, saying(new))
+        new = _mutable_parts(messages[len(prefix) :])
+        return PrefixMatch(len(prefix), self._parts, self._serialized, new, serialized(new))
 
     def last_user_text(self, messages: Sequence[Any], match: PrefixMatch | None = None) -> str:
         """Give the text of the last user message, and read only what is new for it."""
@@ -155,10 +155,10 @@ class JudgedContent:
             self._last_user_text = last_user_text(judged)
         if not match.length:
             self._prefix, self._parts, self._serialized = [], [], b""
-        parts = match.new_parts if is_all else _changeable_in(judged)
+        parts = match.new_parts if is_all else _mutable_parts(judged)
         self._prefix += judged
         self._parts += parts
-        self._serialized += match.new_serialized if is_all else saying(parts)
+        self._serialized += match.new_serialized if is_all else serialized(parts)
 
     def _new_in(self, message: Any) -> dict[bytes, Element]:
         """Give the contents of a message that Core has not been shown, by their hash."""
@@ -171,27 +171,27 @@ class JudgedContent:
 
     def _is_known(self, message: Any) -> bool:
         known = self._messages.get(id(message))
-        return known is not None and known[0] is message and known[1] == _digest_of_changeable(message)
+        return known is not None and known[0] is message and known[1] == _digest_of_mutable(message)
 
     def _know(self, message: Any) -> None:
         # A strong reference to the message keeps its id from being used again.
-        self._messages[id(message)] = (message, _digest_of_changeable(message))
+        self._messages[id(message)] = (message, _digest_of_mutable(message))
         while len(self._messages) > MAX_MESSAGES:
             self._messages.popitem(last=False)
 
 
 def _no_match(messages: Sequence[Any]) -> PrefixMatch:
-    new = _changeable_in(messages)
-    return PrefixMatch(0, [], b"", new, saying(new))
+    new = _mutable_parts(messages)
+    return PrefixMatch(0, [], b"", new, serialized(new))
 
 
-def _changeable_in(messages: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(chain.from_iterable(map(changeable_in, messages)))
+def _mutable_parts(messages: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(chain.from_iterable(map(mutable_parts, messages)))
 
 
-def _digest_of_changeable(message: Any) -> bytes:
-    parts = changeable_in(message)
-    return _short(saying(parts)) if parts else b""
+def _digest_of_mutable(message: Any) -> bytes:
+    parts = mutable_parts(message)
+    return _short(serialized(parts)) if parts else b""
 
 
 def _digest(element: Element) -> bytes:

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from agent_rt import PROVIDER_STATE_MIME, ContentPart, ModelMessage, ToolCall
 
 from ...message_extraction import message_text, with_text
-from .changeable_parts import changeable_in, saying
+from .mutable_parts import mutable_parts, serialized
 
 MAX_REMEMBERED_MESSAGES: Final = 4_096
 
@@ -45,19 +45,19 @@ class RedactedMessages:
 
     def redacted(self, message: ModelMessage, version: int) -> ModelMessage:
         """Redact a message, in the given version of what is known."""
-        said = saying(changeable_in(message))
+        form = serialized(mutable_parts(message))
         known = self._memo.get(id(message))
         if known is not None and known[0] is message:
             self._memo.move_to_end(id(message))
-            if known[2] == version and known[3] == said:
+            if known[2] == version and known[3] == form:
                 return cast("ModelMessage", known[1])
         new = self._redacted(message)
         if known is not None and known[0] is message and new == known[1]:
             new = known[1]
         # A strong reference to the message keeps its id from being used again.
-        self._memo[id(message)] = (message, new, version, said)
+        self._memo[id(message)] = (message, new, version, form)
         if new is not message:
-            self._memo[id(new)] = (new, new, version, saying(changeable_in(new)))
+            self._memo[id(new)] = (new, new, version, serialized(mutable_parts(new)))
         while len(self._memo) > MAX_REMEMBERED_MESSAGES:
             self._memo.popitem(last=False)
         return new

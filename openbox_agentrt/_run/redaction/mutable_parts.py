@@ -1,9 +1,9 @@
 """
-Find what somebody may change in messages, which are frozen themselves.
+Find the parts of messages that somebody may change, since only the messages themselves are frozen.
 
 A message holds data and the arguments of tool calls, and whoever made those still has them: the caller, a
-provider, a tool that fills its own arguments. What was judged of a message is therefore remembered with what
-the message said then.
+provider, a tool that fills its own arguments. What was judged of a message is therefore remembered with the
+serialized form of these parts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IMMUTABLE: Final = frozenset({str, bytes, int, float, bool, type(None)})
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=same_text)
 
 
-def changeable_in(message: Any) -> tuple[Any, ...]:
+def mutable_parts(message: Any) -> tuple[Any, ...]:
     """Give what somebody may change in a message; nothing for one that stays as it is."""
     content, calls = message.content, message.tool_calls
     if type(content) is not tuple or type(calls) is not tuple:
@@ -31,22 +31,22 @@ def changeable_in(message: Any) -> tuple[Any, ...]:
     return tuple(held)
 
 
-def saying(data: Sequence[Any]) -> bytes:
+def serialized(parts: Sequence[Any]) -> bytes:
     """
-    Write down what data says, to be compared later. Never raises.
+    Serialize parts, to be compared with what they are later. Never raises.
 
-    What is written of several things begins with what is written of the first of them.
+    The form of several begins with that of the first of them.
     """
     try:
         # Without the head, which says how many there are.
-        return _ENCODER.encode(data)[1 if len(data) < 16 else 3 if len(data) < 65_536 else 5 :]
+        return _ENCODER.encode(parts)[1 if len(parts) < 16 else 3 if len(parts) < 65_536 else 5 :]
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
         # A cycle, a number or a depth beyond the encoder.
-        return b"".join(map(_saying_of_one, data))
+        return b"".join(map(_serialized_one, parts))
 
 
-def _saying_of_one(item: Any) -> bytes:
+def _serialized_one(part: Any) -> bytes:
     try:
-        return _ENCODER.encode(item)
+        return _ENCODER.encode(part)
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
-        return _ENCODER.encode(same_text(item).encode("utf-8", "surrogatepass"))
+        return _ENCODER.encode(same_text(part).encode("utf-8", "surrogatepass"))
