@@ -48,6 +48,7 @@ class Check:
         description: What it says.
         derived: Whether the description was read out of the source. It is then not for outsiders: source
             may hold anything.
+        takes_args: Whether it looks at more than the state.
         is_async: Whether its answer has to be awaited.
     """
 
@@ -55,12 +56,14 @@ class Check:
     description: str
     derived: bool = field(default=False, kw_only=True, repr=False, compare=False)
     _arity: int = field(init=False, repr=False, compare=False)
+    takes_args: bool = field(init=False, repr=False, compare=False)
     is_async: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.fn):
             raise TypeError(f"a condition must be callable, got {shown(self.fn)}")
         object.__setattr__(self, "_arity", _arity(self.fn))
+        object.__setattr__(self, "takes_args", self._arity > 1)
         object.__setattr__(self, "is_async", is_async(self.fn))
 
     def evaluate(self, *args: Any) -> bool:

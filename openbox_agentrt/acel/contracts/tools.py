@@ -36,7 +36,7 @@ class ToolSpec:
         """Ask the preconditions, each with arguments of its own, and give those that do not hold."""
         failed = []
         for check in self.preconditions:
-            answer = check.ask(state, plain_args(args))
+            answer = check.ask(state, plain_args(args)) if check.takes_args else check.ask(state)
             if not answer.holds:
                 failed.append((check, answer))
         return failed

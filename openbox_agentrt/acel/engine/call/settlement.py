@@ -97,7 +97,7 @@ class Settlement:
         """
         if landing is not None and not call.special:
             if landing:
-                self.store.landed.append(landing)
+                self.store.landed.extend(landing)
             self.rows.add(call.step, call.tool, call.args, result)
             return None
         spec = call.plan.ends

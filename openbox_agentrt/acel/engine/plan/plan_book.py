@@ -64,8 +64,7 @@ class PlanBook:
         memory: SessionMemory,
         lock: LockType,
         known: Iterable[str] | None,
-        *,
-        lets_land: bool = True,
+        lets_land: bool,
     ) -> None:
         self.rules = rules
         self._owned = not isinstance(rules, SharedRules)
@@ -214,7 +213,7 @@ class PlanBook:
 
     def _plan(self, tool: str) -> Plan:
         outline = self.rules.outline(tool)
-        plan = Plan(tool, self._specs.get(tool), lets_land=self._lets_land)
+        plan = Plan(tool, self._specs.get(tool), self._lets_land)
         is_known = self._known is None or tool in self._known or outline.named
         if outline.tallies is not None and is_known and not (self.rules.custom or self.since):
             plan.count(outline.tallies, self.memory, outline.decided)

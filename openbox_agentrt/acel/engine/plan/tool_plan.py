@@ -140,7 +140,7 @@ class Plan:
         "tool",
     )
 
-    def __init__(self, tool: str, spec: ToolSpec | None, *, lets_land: bool = True) -> None:
+    def __init__(self, tool: str, spec: ToolSpec | None, lets_land: bool) -> None:
         """By itself it asks nothing, and moves nothing."""
         self.tool = tool
         self.spec = spec
@@ -186,7 +186,7 @@ class Plan:
         if tallies.counts:
             self.counts = tuple([live[place] for place in tallies.counts])
         self.heeds_success = bool(self.need)
-        self._land(lands=True)
+        self._land(True)
         # Not by the memory: it may have been forgotten there by then, since other rules are in force.
         self._make_guards = lambda: _guards_of(decided, dict(zip(tallies.cells, live, strict=True)))
 
@@ -219,7 +219,7 @@ class Plan:
         movable = [*movers, *(mover for rule in asked_rules for mover in rule.movers)]
         self.learns = any(mover.learns is not None for mover in movable)
         lands = not (self.learns or self.later or any(mover.heeds_success for mover in others))
-        self._land(lands=lands)
+        self._land(lands)
         heeding = [guard for rule in asked_rules for guard in rule.guards] + guards
         self.heeds_success = any(guard.heeds_success for guard in heeding) or any(
             entry.contract.is_asked_when for entry, _ in asked
@@ -307,7 +307,7 @@ class Plan:
         self.stale = True
         self.checks = (NeverHolds(REPLACED, Guard(kind="never")), *self.checks)
 
-    def _land(self, *, lands: bool) -> None:
+    def _land(self, lands: bool) -> None:
         if self.landing is not None:
             self.landing = self.counts if lands else None
 

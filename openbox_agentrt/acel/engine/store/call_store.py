@@ -10,7 +10,7 @@ exception is a contract that is itself code (`custom`), which cannot be judged a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...._primitives import allocate_lock
@@ -29,7 +29,7 @@ from .rechecking import asked_again, is_to_recheck, judge_again
 from .settling_as_ran import End, read_at_end, settle_as_ran
 
 MOST_LANDED = 64
-"""So many calls that have succeeded may be left to be counted, where nobody looks at that."""
+"""So much may be left to be counted of calls that have succeeded, where nobody looks at that."""
 
 
 class CallStore:
@@ -43,7 +43,7 @@ class CallStore:
         step: Position of the latest call.
         under_way: What the success of each call under way moves, by its step. Whoever takes a call out of it
             has to settle that call, and nobody else can.
-        landed: The same of calls that have succeeded, where it is left to be counted, see `Landing`.
+        landed: What calls have moved that have succeeded, where it is left to be counted, see `Landing`.
         shut: Why nothing is admitted any more.
         violated: Contracts that were broken by what happened, by identity.
     """
@@ -77,7 +77,7 @@ class CallStore:
         self.lock = allocate_lock()
         self.memory = SessionMemory(StateStore() if state is None else state, clock, max_keys=max_keys)
         own = RuleSet() if rules is None else rules
-        self.book = PlanBook(own, self.memory, self.lock, known, lets_land=self._lets_land)
+        self.book = PlanBook(own, self.memory, self.lock, known, self._lets_land)
         self.step = 0
         self.under_way: dict[int, Landing] = {}
         self.shut: SessionRule | None = None
@@ -86,8 +86,8 @@ class CallStore:
         # Filled by finalizers, which may run anywhere, inside a locked section included. Appending is
         # atomic; whoever takes the lock next settles what is in it.
         self._dropped: list[tuple[PlannedCall, End]] = []
-        # Appended to without the lock as well.
-        self.landed: list[Sequence[Tally]] = []
+        # Extended without the lock, which is atomic as well.
+        self.landed: list[Tally] = []
 
     # NB: what every call goes through has no keyword-only parameters. Python enters such functions slowly.
 
@@ -383,8 +383,7 @@ class CallStore:
     def _settle_ended(self, timeline: Timeline = None) -> None:
         """Settle what has ended; what lives by clocks only where those were just read."""
         while self.landed:
-            for tally in self.landed.pop():
-                tally.done += 1
+            self.landed.pop().done += 1
         if self._dropped:
             self._settle_dropped(timeline)
 
