@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from agent_rt import ToolCall, ToolExecutor
 
 from .stand_in import StandIn, is_judged_by, stand_in
-from .tool_call import ToolRun, call_tool, run_skipped
+from .tool_call import call_tool, run_skipped
+from .tool_run import ToolRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,8 @@ from agent_rt import (
 from .._run.current import current_run
 from .denial import timed_out
 from .stand_in import StandIn, is_judged_by, stand_in
-from .tool_call import ToolRun, Work, call_tool, run_skipped
+from .tool_call import call_tool, run_skipped
+from .tool_run import ToolRun, Work
 from .view import knows_when_a_tool_runs, read, view_of
 
 if TYPE_CHECKING:

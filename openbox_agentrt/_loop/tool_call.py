@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,30 +14,24 @@ from agent_rt import (
     ToolCall,
     ToolDefinition,
     ToolSideEffect,
-    ToolTimeoutError,
-    marshal_tool_result,
     validate_tool_arguments,
 )
 
 from .._activity.activity import Activity, ApprovalPending
-from .._activity.binding import Binding
-from .._activity.decide import decide, decide_again, resume, take_over
-from .._activity.judged_input import JudgedInput, own_copy, snapshot
-from .._activity.outputs import WITHHELD, expects_answer, seen
+from .._activity.decide import decide, resume, take_over
+from .._activity.judged_input import snapshot
 from .._activity.perform import perform
 from .._activity.request import tool_request
 from .._run.current import current_run
 from .._run.paused.fleet_parking import call_digest
 from .._run.paused.suspended_runs import call_key
 from .._run.record import write
-from .._run.redaction.mutable_parts import serialized
 from .._run.told_input import told_again
-from .._wire.model_input import content_elements
 from ..acel.contracts.conditions import collect_checks
-from ..acel.outcome import outcome_of
 from ..decision import Verdict
 from ..errors import GovernanceBlockedError, GovernanceError
-from .denial import denial, is_soft, withheld
+from .denial import denial, is_soft
+from .tool_run import ToolRun, remember_result
 
 if TYPE_CHECKING:
     from .._run.paused.parked_run import ParkedCall
@@ -47,120 +39,11 @@ if TYPE_CHECKING:
     from .._run.state import RunState
     from ..acel.session import Session
 
-log = logging.getLogger(__name__)
-
-Work = Callable[..., Awaitable[Any]]
-Invoke = Callable[[ToolCall, "ToolRun"], Awaitable[Any]]
+Invoke = Callable[[ToolCall, ToolRun], Awaitable[Any]]
 
 
 class _BrokenSchemaError(GovernanceBlockedError):
     """Refuse a call whose arguments, once redacted, are none that its tool takes: the run goes on."""
-
-
-class ToolRun:
-    """
-    Take a tool call that was judged to its handler.
-
-    What was judged, and what a person approved, is what runs. Between the gate and the handler stand hooks
-    and guardrails of the user, which may rewrite the arguments, and an approval may take an hour in which
-    somebody changes them in place. So they are compared once more at the last moment, and judged again if
-    they differ.
-
-    Args:
-        shared: Whether what was judged is handed to others, who may change it.
-    """
-
-    _clock: asyncio.Timeout | None = None
-    _failure: BaseException | None = None
-
-    def __init__(self, activity: Activity, call: ToolCall, *, side_effect: str | None, shared: bool) -> None:
-        self.activity = activity
-        self.name = call.name
-        self._id = call.id
-        self._side_effect = side_effect
-        self._judged = JudgedInput(activity.content, shared=shared)
-
-    async def run(self, work: Work, arguments: Mapping[str, Any], *more: Any) -> Any:
-        """Do `work` with `arguments`, once it is sure that they are what was judged, and with `more`."""
-        activity = self.activity
-        request = activity.request
-        if not self._judged.is_same(arguments):
-            await self._judge_again(arguments)
-            if activity.content is not activity.request.content:
-                arguments = activity.content  # a redacted copy
-            if not self._judged.is_same(arguments):
-                # Somebody changed them while they were judged again, and would go on doing so.
-                activity.denied = GovernanceBlockedError(
-                    "its arguments change while they are judged", event=self.name
-                )
-                raise activity.denied
-        activity.ran = True
-        self._failure = None
-        try:
-            if activity.request is request:
-                return await work(arguments, *more)
-            with Binding(activity):  # nested work belongs to the new row
-                return await work(arguments, *more)
-        except BaseException as error:
-            # Whoever called this may make a value of it: see `end`.
-            self._failure = error
-            raise
-
-    async def end(self, value: Any) -> Any:
-        """
-        Report what the call gave, and give what may be seen of it.
-
-        A handler that raised has failed, also where Agent-RT makes a value of that for the model.
-
-        Raises:
-            ContractRefusedError: The result breaks a postcondition and must not be used.
-        """
-        activity, failure = self.activity, self._failure
-        # The model reads it again with every turn. A tool that gives its own list goes on changing it.
-        given, value = value, own_copy(value)
-        # What cannot be copied is somebody else's as well.
-        held = (value,) if value is given and type(value) is not str else ()
-        before = serialized(held) if held else b""
-        hook = activity.run.services.options.outcomes.get(self.name)
-        outcome = "failed" if failure is not None else outcome_of(value, hook)
-        answer = await activity.complete(value, result=value, outcome=outcome, error=failure)
-        shown = seen(activity, value, answer)
-        if shown is WITHHELD:
-            return _known(activity.run, self._id, withheld(self.name))
-        if (answer is not None or not expects_answer(activity)) and (not held or serialized(held) == before):
-            # Core has been told, or nobody wants it to be, and nobody has changed it meanwhile.
-            _known(activity.run, self._id, shown)
-        return shown
-
-    async def within(self, seconds: float, work: Callable[[], Awaitable[Any]]) -> Any:
-        """
-        Do `work` in the tool's own time, which begins only now: judges and people have all the time they
-        need.
-
-        Raises:
-            ToolTimeoutError: As Agent-RT would.
-        """
-        try:
-            async with asyncio.timeout(seconds) as self._clock:
-                return await work()
-        except TimeoutError as error:
-            self._failure = ToolTimeoutError(self.name, seconds)
-            raise self._failure from error
-
-    async def _judge_again(self, arguments: Mapping[str, Any]) -> None:
-        log.info("the arguments of %r were changed after they were judged; judging them again", self.name)
-        activity, clock = self.activity, self._clock
-        left = None
-        if clock is not None:
-            when = clock.when()
-            left = None if when is None else when - asyncio.get_running_loop().time()
-            clock.reschedule(None)
-        copied, _ = snapshot(arguments)
-        request = tool_request(activity.run, self.name, copied, side_effect=self._side_effect)
-        await decide_again(activity, request)
-        self._judged = JudgedInput(activity.content, shared=True)
-        if clock is not None and left is not None:
-            clock.reschedule(asyncio.get_running_loop().time() + left)
 
 
 async def call_tool(
@@ -227,7 +110,7 @@ async def call_tool(
             write(run, call.name, error.verdict, "core", {"reason": error.reason, "redacted": True})
         elif judge.options.on_tool_block != "return_error" or not is_soft(error):
             raise
-        return _known(run, call.id, denial(call.name, error))
+        return remember_result(run, call.id, denial(call.name, error))
 
 
 def _check_schema(definition: ToolDefinition | None, arguments: Mapping[str, Any]) -> None:
@@ -254,19 +137,7 @@ async def run_skipped(call: ToolCall, work: Awaitable[Any]) -> Any:
     if run is None:
         return await work
     write(run, call.name, Verdict.ALLOW, "skipped")
-    return _known(run, call.id, await work)
-
-
-def _known(run: RunState, call_id: str, value: Any) -> Any:
-    """Note what the model will be given as the result of a tool, and return it."""
-    seen_value, seen_id = run.redactions.value(value), run.redactions.value(call_id)
-    if type(seen_value) is dict and seen_id:
-        # As below; Agent-RT takes longer to find that it is no sequence than all the rest does.
-        run.judged.remember([{"role": "tool", "json": seen_value, "tool_call_id": seen_id}])
-    else:
-        content = marshal_tool_result(seen_value)
-        run.judged.remember(content_elements("tool", content, call_id=seen_id))
-    return value
+    return remember_result(run, call.id, await work)
 
 
 def _waiting_call(run: RunState, key: str) -> Activity | ParkedCall | None:

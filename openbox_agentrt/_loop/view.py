@@ -20,7 +20,7 @@ from .stand_in import StandIn, stand_in_class
 
 if TYPE_CHECKING:
     from .._run.runs import Runs
-    from .tool_call import ToolRun
+    from .tool_run import ToolRun
 
 UNLIMITED = 10.0**9
 
