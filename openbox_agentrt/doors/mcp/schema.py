@@ -2,28 +2,37 @@
 The arguments of a call against the schema that its tool was listed with.
 
 A lax server reads ``"7"`` as 7 and the text of a list as the list, and what contracts counted would not be
-what it ran. So a value of another type than the listed one is refused. Everything else that a schema says -
-required names, ranges, patterns - is the server's to check: it changes no value.
+what it ran. So a value of another type than the listed one is refused, and so is one whose schema is not
+there to be read. Everything else that a schema says - required names, ranges, patterns - is the server's to
+check: it changes no value. Where the branch of a condition hangs on that, one of the two has to fit.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-_MAX_DEPTH = 64
+from .schema_words import (
+    MAX_DEPTH,
+    TYPES,
+    anchored,
+    declared_types,
+    dependent_schemas,
+    is_as_said,
+    is_decided,
+    item_schema,
+    listed_schemas,
+    named_schemas,
+    properties,
+    schemas_of_name,
+    types_of,
+)
+
 _FLAT = frozenset({str, int, float, bool, type(None)})
-_COMBINING = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
-_WORDS = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
-}
+_REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
+_COMBINING = frozenset({*_REFERRING, "allOf", "anyOf", "oneOf", "if"})
+_OTHER_NAMES = frozenset({"additionalProperties", "unevaluatedProperties"})
 
 
 class OffSchemaError(ValueError):
@@ -73,12 +82,17 @@ class _Reader:
         return value
 
     def _chosen(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-        if "$ref" in schema:
-            value = self.filled(value, self._referred(schema["$ref"]), path)
-        for part in _schemas(schema, "allOf"):
+        for word in _REFERRING:
+            if word in schema:
+                value = self.filled(value, self._referred(schema[word]), path)
+        for part in (*listed_schemas(schema, "allOf"), *dependent_schemas(value, schema)):
             value = self.filled(value, part, path)
+        branches = self._branches(value, schema, path)
+        if len(branches) == 1:
+            # Of two that may hold, nobody knows which defaults are filled in.
+            value = self.filled(value, branches[0], path)
         for word in ("anyOf", "oneOf"):
-            fitting = (part for part in _schemas(schema, word) if self._fits(value, part, path))
+            fitting = (part for part in listed_schemas(schema, word) if self._fits(value, part, path))
             value = self.filled(value, next(fitting, None), path)
         return value
 
@@ -86,21 +100,40 @@ class _Reader:
         if isinstance(value, Mapping):
             given = dict(value)
             for name in value:
-                for part in _parts(schema, name):
+                for part in self._parts(schema, name):
                     given[name] = self.filled(given[name], part, (*path, name))
-            return {**_defaults(schema), **given}
+            return {**self._defaults(schema, path), **given}
         if isinstance(value, list):
             return [
-                self.filled(item, _item(schema, index), (*path, str(index)))
+                self.filled(item, item_schema(schema, index), (*path, str(index)))
                 for index, item in enumerate(value)
             ]
         return value
+
+    def _defaults(self, schema: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+        """Give the defaults of what is left out, filled as if they had been sent."""
+        found = {}
+        for name, declared in properties(schema).items():
+            if isinstance(declared, Mapping) and "default" in declared:
+                value, place = declared["default"], (*path, name)
+                is_fit = self.problem(value, declared, place) is None
+                found[name] = self.filled(value, declared, place) if is_fit else value
+        return found
+
+    def _branches(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> list[object]:
+        """Give the branch of a condition that holds, or both where that cannot be decided here."""
+        if "if" not in schema:
+            return []
+        both = [schema.get("then"), schema.get("else")]
+        if not is_decided(schema["if"]):
+            return both
+        return both[:1] if is_as_said(value, schema["if"]) else both[1:]
 
     def _fits(self, value: Any, schema: object, path: tuple[str, ...]) -> bool:
         return self.problem(value, schema, path) is None and self._is_meant(value, schema)
 
     def _is_meant(self, value: Any, schema: object) -> bool:
-        for _ in range(_MAX_DEPTH):
+        for _ in range(MAX_DEPTH):
             if not isinstance(schema, Mapping) or "$ref" not in schema:
                 break
             schema = self._referred(schema["$ref"])
@@ -110,7 +143,7 @@ class _Reader:
         """Say what is wrong with a value first; None if nothing is."""
         if not isinstance(schema, Mapping):
             return None
-        if len(path) > _MAX_DEPTH:
+        if len(path) > MAX_DEPTH:
             return f"argument {_shown(path)} is nested too deeply"
         if type(value) in _FLAT and _COMBINING.isdisjoint(schema):
             return _mismatch(path, value, schema)
@@ -122,12 +155,16 @@ class _Reader:
         return self._found[place]
 
     def _problems(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str | None]:
-        if "$ref" in schema:
-            yield self.problem(value, self._referred(schema["$ref"]), path)
-        for part in _schemas(schema, "allOf"):
+        for word in _REFERRING:
+            if word in schema:
+                yield self._problem_referred(value, schema[word], path)
+        for part in (*listed_schemas(schema, "allOf"), *dependent_schemas(value, schema)):
             yield self.problem(value, part, path)
+        branches = [self.problem(value, part, path) for part in self._branches(value, schema, path)]
+        if branches and all(branches):
+            yield branches[0]
         for word in ("anyOf", "oneOf"):
-            parts = list(_schemas(schema, word))
+            parts = list(listed_schemas(schema, word))
             if isinstance(value, Mapping):
                 # One that asks for other names is none that it fits, whatever it says of types.
                 parts = [part for part in parts if self._is_meant(value, part)] or parts
@@ -137,71 +174,58 @@ class _Reader:
         yield _mismatch(path, value, schema)
         if isinstance(value, Mapping):
             for name, item in value.items():
-                for part in _parts(schema, name):
+                for part in self._parts(schema, name):
                     yield self.problem(item, part, (*path, name))
         elif isinstance(value, list):
             for index, item in enumerate(value):
-                yield self.problem(item, _item(schema, index), (*path, str(index)))
+                yield self.problem(item, item_schema(schema, index), (*path, str(index)))
+
+    def _problem_referred(self, value: Any, reference: object, path: tuple[str, ...]) -> str | None:
+        schema = self._referred(reference)
+        if schema is None and value is not None:
+            return (
+                f"argument {_shown(path)} has a schema that is not in the list of tools: {reference!r:.100}"
+            )
+        return self.problem(value, schema, path)
 
     def _referred(self, reference: object) -> object:
+        """Find a schema in the one that was listed; None for one that is elsewhere, or nowhere."""
         if not isinstance(reference, str) or not reference.startswith("#"):
-            # Elsewhere: not declared here, as far as anybody can tell.
             return None
+        pointer = unquote(reference[1:])
+        if pointer and not pointer.startswith("/"):
+            return next(anchored(self._root, pointer), None)
         found: object = self._root
-        for step in unquote(reference[1:]).strip("/").split("/") if reference != "#" else ():
+        for step in pointer.split("/")[1:]:
             found = _at(found, step.replace("~1", "/").replace("~0", "~"))
         return found
+
+    def _parts(self, schema: Mapping[str, Any], name: str) -> list[object]:
+        """Give the schemas that the value of a name has to fit."""
+        own = schemas_of_name(schema, name)
+        if own:
+            return own
+        if "additionalProperties" in schema or "unevaluatedProperties" not in schema:
+            return [schema.get("additionalProperties")]
+        return [] if self._is_declared(name, schema) else [schema["unevaluatedProperties"]]
+
+    def _is_declared(self, name: str, schema: object, depth: int = 0) -> bool:
+        """Tell whether a part of a schema that is about the same object has a word on a name."""
+        if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
+            return False
+        if schemas_of_name(schema, name) or (depth and not _OTHER_NAMES.isdisjoint(schema)):
+            return True
+        parts = [self._referred(schema[word]) for word in _REFERRING if word in schema]
+        parts += [schema.get(word) for word in ("if", "then", "else")]
+        parts += [part for word in ("allOf", "anyOf", "oneOf") for part in listed_schemas(schema, word)]
+        parts += named_schemas(schema, "dependentSchemas").values()
+        return any(self._is_declared(name, part, depth + 1) for part in parts)
 
 
 def _at(found: object, name: str) -> object:
     if isinstance(found, list):
         return found[int(name)] if name.isdecimal() and int(name) < len(found) else None
     return found.get(name) if isinstance(found, Mapping) else None
-
-
-def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, Mapping) else {}
-
-
-def _parts(schema: Mapping[str, Any], name: str) -> list[object]:
-    """Give the schemas that the value of a name has to fit."""
-    properties, patterns = _properties(schema), schema.get("patternProperties")
-    own = [properties[name]] if name in properties else []
-    if isinstance(patterns, Mapping):
-        own += [part for pattern, part in patterns.items() if _has(pattern, name)]
-    return own or [schema.get("additionalProperties")]
-
-
-def _has(pattern: str, name: str) -> bool:
-    search = _searcher(pattern)
-    return search is not None and search(name) is not None
-
-
-@functools.lru_cache(maxsize=256)
-def _searcher(pattern: str) -> Any:
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options).search
-    except re2.error:
-        # What it is a pattern of, nobody can tell: it is the server's to check.
-        return None
-
-
-def _item(schema: Mapping[str, Any], index: int) -> object:
-    first = list(_schemas(schema, "prefixItems"))
-    return first[index] if index < len(first) else schema.get("items")
-
-
-def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: declared["default"]
-        for name, declared in _properties(schema).items()
-        if isinstance(declared, Mapping) and "default" in declared
-    }
 
 
 def _is_meant(value: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
@@ -211,7 +235,7 @@ def _is_meant(value: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
     required = schema.get("required")
     if isinstance(required, list) and not all(isinstance(name, str) and name in value for name in required):
         return False
-    constants = {name: one["const"] for name, one in _properties(schema).items() if _has_constant(one)}
+    constants = {name: one["const"] for name, one in properties(schema).items() if _has_constant(one)}
     return all(value.get(name, constant) == constant for name, constant in constants.items())
 
 
@@ -219,41 +243,12 @@ def _has_constant(schema: object) -> bool:
     return isinstance(schema, Mapping) and "const" in schema
 
 
-def _schemas(schema: Mapping[str, Any], word: str) -> Iterator[object]:
-    parts = schema.get(word)
-    yield from parts if isinstance(parts, list) else ()
-
-
-def _declared_types(schema: Mapping[str, Any]) -> set[str]:
-    declared = schema.get("type")
-    named = [declared] if isinstance(declared, str) else declared
-    if isinstance(named, list):
-        # As an early draft has it, and servers that nobody generated.
-        return set() if "any" in named else {name for name in named if isinstance(name, str)}
-    values = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    return set().union(*map(_types_of, values)) if isinstance(values, list) else set()
-
-
-def _types_of(value: Any) -> set[str]:
-    if value is None:
-        return set(_WORDS) | {"null"}
-    if isinstance(value, bool):
-        return {"boolean"}
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return {"integer", "number"}
-    if isinstance(value, float):
-        return {"number"}
-    if isinstance(value, str):
-        return {"string"}
-    return {"array"} if isinstance(value, list) else {"object"}
-
-
 def _mismatch(path: tuple[str, ...], value: Any, schema: Mapping[str, Any]) -> str | None:
-    declared = _declared_types(schema)
-    if value is None or not declared or declared & _types_of(value):
+    declared = declared_types(schema)
+    if value is None or not declared or declared & types_of(value):
         return None
-    wanted = " or ".join(_WORDS.get(name, name[:20]) for name in sorted(declared))
-    given = _WORDS[min(_types_of(value), key=list(_WORDS).index)]
+    wanted = " or ".join(TYPES.get(name, name[:20]) for name in sorted(declared))
+    given = TYPES[min(types_of(value), key=list(TYPES).index)]
     return f"argument {_shown(path)} is {given}, and the tool declares {wanted}"
 
 

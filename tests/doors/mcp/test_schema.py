@@ -3,12 +3,24 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from openbox_agentrt.doors.mcp.schema import OffSchemaError, read_by_schema
+from openbox_agentrt.doors.mcp.schema_words import is_as_said, is_decided
 
 ITEM = {"type": "object", "properties": {"price": {"type": "number"}}}
 NOTE = {"properties": {"text": {"type": "string"}}, "required": ["text"]}
 TRANSFER = {"properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+ANCHORED = {"One": {"$anchor": "one", "type": "integer"}, "Two": {"$dynamicAnchor": "two", "type": "integer"}}
+BY_KIND = {
+    "if": {"properties": {"kind": {"const": "card"}}, "required": ["kind"]},
+    "then": {"properties": {"to": {"type": "integer"}, "cvc": {"default": "000"}}},
+    "else": {"properties": {"to": {"type": "string"}}},
+}
+PATTERNED = {**BY_KIND, "if": {"properties": {"kind": {"pattern": "^card"}}}}
+CLOSED = {"allOf": [{"properties": {"to": {}}}], "unevaluatedProperties": {"type": "integer"}}
 NAMED = {"properties": {"kind": {"const": "a"}}}
 AGED = {"properties": {"kind": {"const": "b"}, "age": {"type": "integer"}}}
 
@@ -51,11 +63,36 @@ def schema(**properties: Any) -> dict[str, Any]:
         pytest.param(
             {"patternProperties": {"^n_": {"type": "integer"}}}, {"n_a": "1"}, "'x.n_a' is a", id="pattern"
         ),
+        pytest.param(BY_KIND, {"kind": "card", "to": "7"}, "x.to' is a text", id="then"),
+        pytest.param(BY_KIND, {"kind": "cash", "to": 7}, "x.to' is a whole number", id="else"),
+        pytest.param(PATTERNED, {"kind": "card", "to": [7]}, "x.to' is a list", id="neither then nor else"),
+        pytest.param(
+            {"dependentSchemas": {"to": TRANSFER}}, {"to": "a", "amount": "7"}, "amount", id="if so"
+        ),
+        pytest.param(
+            {"dependencies": {"to": TRANSFER}}, {"to": "a", "amount": "7"}, "amount", id="if so, once"
+        ),
+        pytest.param(CLOSED, {"to": "a", "other": "7"}, "x.other' is a text", id="a name nobody declares"),
+        pytest.param({"items": [{}, {"type": "integer"}]}, ["a", "7"], "x.1", id="position, once"),
+        pytest.param(
+            {"items": [{}], "additionalItems": TRANSFER}, ["a", "7", {"amount": "7"}], "x.2", id="rest"
+        ),
+        pytest.param({"unevaluatedItems": {"type": "integer"}}, ["7"], "x.0", id="an item nobody declares"),
+        pytest.param({"$ref": "#one"}, "7", "declares a whole number", id="anchor"),
+        pytest.param({"$dynamicRef": "#two"}, "7", "declares a whole number", id="dynamic anchor"),
+        pytest.param({"$ref": "https://example.com/item"}, "7", "not in the list of tools", id="elsewhere"),
+        pytest.param({"$ref": "#/nowhere"}, 7, "not in the list of tools: '#/nowhere'", id="nowhere"),
+        pytest.param({"anyOf": [{"$ref": "#three"}, {"type": "integer"}]}, "7", "not in the list", id="or 7"),
     ],
 )
 def test_another_type_is_refused(declared: Any, value: Any, problem: str) -> None:
     """At any depth, with the argument's name and no value of it."""
-    defs = {"Item": ITEM, "It~em/s": {"type": "integer"}, "Some": {"anyOf": [{}, {"type": "integer"}]}}
+    defs = {
+        **ANCHORED,
+        "Item": ITEM,
+        "It~em/s": {"type": "integer"},
+        "Some": {"anyOf": [{}, {"type": "integer"}]},
+    }
     declared_with = {**schema(x=declared), "$defs": defs}
 
     with pytest.raises(OffSchemaError) as caught:
@@ -77,8 +114,8 @@ def test_another_type_is_refused(declared: Any, value: Any, problem: str) -> Non
         pytest.param({"type": "any"}, "7", id="any type"),
         pytest.param({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "7", id="a text among others"),
         pytest.param({"anyOf": [TRANSFER, {"type": "null"}]}, {}, id="a name that is missing"),
-        pytest.param({"$ref": "https://example.com/item"}, "7", id="declared elsewhere"),
-        pytest.param({"$ref": "#/nowhere"}, "7", id="declared nowhere"),
+        pytest.param({"$ref": "https://example.com/item"}, None, id="null, declared elsewhere"),
+        pytest.param({"$ref": "#/$defs/anything"}, "7", id="a schema that is true"),
         pytest.param({"type": "object"}, {"any": "name"}, id="names that are not declared"),
         pytest.param(
             {"patternProperties": {"^x-": {"type": "string"}, "(?<=a)": {"type": "integer"}}}
@@ -87,11 +124,19 @@ def test_another_type_is_refused(declared: Any, value: Any, problem: str) -> Non
             id="names by a pattern, and others",
         ),
         pytest.param({"type": 5, "properties": [], "items": 3, "enum": "x"}, "7", id="no schema at all"),
+        pytest.param(BY_KIND, {"kind": "cash", "to": "7"}, id="as the branch that holds says"),
+        pytest.param(PATTERNED, {"kind": "card", "to": "7"}, id="as one says of which nobody knows"),
+        pytest.param({"if": {}, "else": {"type": "integer"}}, "7", id="a branch that does not hold"),
+        pytest.param({"dependentRequired": {"a": ["b"]}}, {"a": "7"}, id="names that belong together"),
+        pytest.param({"dependencies": {"a": ["b"]}}, {"a": "7"}, id="names that belong together, once"),
+        pytest.param(CLOSED, {"to": "7"}, id="a name that another part declares"),
+        pytest.param({"not": {"type": "string"}, "contains": {"type": "integer"}}, "7", id="what it is not"),
     ],
 )
 def test_what_fits_is_passed_on(declared: Any, value: Any) -> None:
     """Unchanged."""
-    assert read_by_schema({"x": value}, schema(x=declared)) == {"x": value}
+    listed = {**schema(x=declared), "$defs": {"anything": True, **ANCHORED}}
+    assert read_by_schema({"x": value}, listed) == {"x": value}
 
 
 def test_defaults_are_filled_in() -> None:
@@ -135,6 +180,16 @@ DOG = {"type": "object", "properties": {"kind": {"const": "dog"}, "trick": {"def
             {"oneOf": [CAT, DOG]}, {"kind": "dog"}, {"kind": "dog", "trick": "sit"}, id="the second"
         ),
         pytest.param({"anyOf": [REQUEST, CAT]}, {}, {"lives": 9}, id="what it has not is required"),
+        pytest.param(BY_KIND, {"kind": "card"}, {"kind": "card", "cvc": "000"}, id="the branch that holds"),
+        pytest.param(BY_KIND, {"kind": "cash"}, {"kind": "cash"}, id="the other branch"),
+        pytest.param(PATTERNED, {"kind": "card"}, {"kind": "card"}, id="a branch of which nobody knows"),
+        pytest.param({"dependentSchemas": {"a": CAT}}, {"a": 1}, {"a": 1, "lives": 9}, id="if so"),
+        pytest.param(
+            schema(a={**CAT, "default": {}}, b={**CAT, "default": {"lives": 1}}, c={**CAT, "default": 5}),
+            {},
+            {"a": {"lives": 9}, "b": {"lives": 1}, "c": 5},
+            id="inside a default",
+        ),
     ],
 )
 def test_defaults_are_filled_in_at_any_depth(declared: Any, sent: Any, read: Any) -> None:
@@ -198,3 +253,40 @@ def test_alternatives_within_alternatives_are_looked_at_once(word: str) -> None:
     read = read_by_schema({"x": _condition("and", 30, {"is": "b"})}, listed)
 
     assert str(read).count("'exact': True") == 31
+
+
+CONDITIONS = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["string", "integer", "number", "boolean", "array", "object", "null"]),
+            "const": st.sampled_from([1, 1.0, 0, "1", True, None]),
+            "required": st.lists(st.sampled_from("ab"), max_size=1),
+        },
+    )
+    | st.booleans(),
+    lambda inner: st.fixed_dictionaries({"properties": st.dictionaries(st.sampled_from("ab"), inner)}),
+    max_leaves=4,
+)
+VALUES = st.recursive(
+    st.sampled_from([1, 1.0, 0, 0.5, "1", True, False, None]),
+    lambda inner: st.dictionaries(st.sampled_from("ab"), inner) | st.lists(inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(CONDITIONS, VALUES)
+def test_a_condition_that_is_decided_is_decided_as_the_standard_says(condition: Any, value: Any) -> None:
+    """And the branch that holds is the only one that a value is held to."""
+    assert is_decided(condition)
+    holds = Draft202012Validator(condition).is_valid(value)
+    assert is_as_said(value, condition) is holds
+
+    listed = schema(
+        x={
+            "if": condition,
+            ("then" if holds else "else"): {"default": 1},
+            "else" if holds else "then": {"$ref": "#/nowhere"},
+        }
+    )
+    assert read_by_schema({"x": value}, listed) == {"x": value}
