@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .engine.plan.planned_call import NOWHERE
 from .reservation import Reservation
 
 if TYPE_CHECKING:
@@ -18,11 +19,19 @@ class Gate(Reservation):
         step: Position of the call in the session, counting from 1.
         args: The arguments that were judged.
         allowed: Whether the call may run.
+
+    Raises:
+        TypeError: Somebody makes one. Only `Session.precheck` gives it: one that nobody judged would allow.
     """
 
     __slots__ = ()
 
     early = True
+
+    def __init__(self, *given: object, **named: object) -> None:
+        # What is dropped at once looks at these.
+        self.step, self.under_way = 0, NOWHERE
+        raise TypeError("a gate is what Session.precheck gives of a call, and is not made otherwise")
 
     @property
     def violation(self) -> Violation | None:
@@ -33,3 +42,11 @@ class Gate(Reservation):
     def blocking(self) -> bool:
         """Tell whether the call must not run."""
         return not self.allowed
+
+
+class PrecheckedGate(Gate):
+    """Make a gate of a call that is judged: for the engine alone."""
+
+    __slots__ = ()
+
+    __init__ = Reservation.__init__

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ..callbacks import is_awaitable
 from ..engine.call.lifecycle import aconclude, conclude, running
 from ..engine.engine import Engine
-from ..gate import Gate
+from ..gate import Gate, PrecheckedGate
 from ..match.keys import About
 from ..refusal import Refusal
 from ..reservation import Reservation, ReservationError
@@ -179,7 +179,7 @@ class SessionCalls:
         As in acel-core, a call that is let through counts as a prerequisite at once; `postcheck` takes it
         back if the call failed.
         """
-        gate = self._engine.reserve(tool, args, True, kind=Gate)
+        gate = self._engine.reserve(tool, args, True, kind=PrecheckedGate)
         assert isinstance(gate, Gate)
         return gate
 

@@ -10,6 +10,7 @@ import pytest
 from openbox_agentrt.acel import (
     ContractViolation,
     EvidenceLog,
+    Gate,
     ReservationError,
     Session,
     StateStore,
@@ -692,3 +693,13 @@ def test_one_contract_in_the_place_of_several_is_said_to_be_one() -> None:
         Session(contracts="rules.yaml")  # type: ignore[arg-type]  # what is tested
     with pytest.raises(TypeError, match=r"got one contract: must_precede\(a, b\)"):
         Session(contracts=must_precede("a", "b"))  # type: ignore[arg-type]  # the mistake
+
+
+@pytest.mark.parametrize("given", [(1, {}, None, False), ()])
+def test_a_gate_is_not_made_by_hand(given: tuple[Any, ...]) -> None:
+    """One that nobody judged would allow its call."""
+    with pytest.raises(TypeError, match="is not made otherwise"):
+        Gate(*given)
+    gate = Session().precheck("a")
+    assert isinstance(gate, Gate)
+    assert gate.allowed

@@ -39,7 +39,7 @@ class CallStore:
     Attributes:
         book: The contracts of the session, and what has to be done for each tool.
         memory: What the contracts remember.
-        lock: Held around every change.
+        lock: Held around every change. Whoever takes it settles first what was dropped, see `_settle_ended`.
         step: Position of the latest call.
         under_way: What the success of each call under way moves, by its step. Whoever takes a call out of it
             has to settle that call, and nobody else can.
@@ -381,7 +381,7 @@ class CallStore:
         return sorted(breaches, key=lambda breach: order.get(id(breach.contract), -1))
 
     def _settle_ended(self, timeline: Timeline = None) -> None:
-        """Settle what has ended; what lives by clocks only where those were just read."""
+        """Settle what has ended, before anything else; what lives by clocks if those were just read."""
         while self.landed:
             self.landed.pop().done += 1
         if self._dropped:

@@ -94,8 +94,11 @@ def standings_for(store: SessionStore, call: PlannedCall, *, counted: bool) -> l
     store.unmet()  # its clocks go on to now
     if call.extra is None and call.plan.asked:
         call.extra = call.plan.ask(call.args)
-    guards = [*call.plan.guards, *(() if call.extra is None else call.extra.guards)]
     with store.lock:
+        if call.extra is not None and call.extra.open:
+            # Conditions that say when a contract is asked read what moves under the lock.
+            call.plan.decide(call, call.extra)
+        guards = [*call.plan.guards, *(() if call.extra is None else call.extra.guards)]
         return [_for_call(guard, call, counted) for guard in guards if _is_told(guard, call)]
 
 
