@@ -13,7 +13,6 @@ import binascii
 import contextlib
 import hashlib
 import hmac
-import ipaddress
 import json
 import logging
 import os
@@ -26,6 +25,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
+
+from ._loopback import is_loopback, opener_for
 
 ATTEMPTS = 6
 MOST_WAITING = 1_000
@@ -127,7 +128,7 @@ class Webhook:
         """Try once; give the problem, and whether trying again may help."""
         request = urllib.request.Request(self._url, body, self._headers(name, body), method="POST")
         try:
-            with _OPENER.open(request, timeout=_SECONDS):
+            with opener_for(self._url, _NoRedirects).open(request, timeout=_SECONDS):
                 return "", False
         except urllib.error.HTTPError as error:
             error.close()
@@ -154,9 +155,6 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(_NoRedirects)
-
-
 def check_url(url: str) -> str:
     """
     Give a URL back that a web hook may have.
@@ -169,7 +167,7 @@ def check_url(url: str) -> str:
         raise WebhookError("a web hook has no name and password in its address: they would not be sent")
     if parts.scheme == "https" and parts.hostname:
         return url
-    if parts.scheme == "http" and parts.hostname and _is_here(parts.hostname):
+    if parts.scheme == "http" and parts.hostname and is_loopback(parts.hostname):
         return url
     raise WebhookError(f"a web hook is an https address, got one with scheme {parts.scheme!r}")
 
@@ -182,10 +180,3 @@ def _key_of(secret: str) -> bytes:
     except binascii.Error:
         # Not the original: it might quote a part of the secret.
         raise WebhookError("the secret of a web hook has Base64 behind whsec_, got something else") from None
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -41,6 +41,7 @@ LAYERS = [
         "_halt",
         "_ids",
         "_lazy",
+        "_loopback",
         "_picklable",
         "_primitives",
         "_values",

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from urllib.parse import urlsplit
 
+from .._loopback import LOOPBACK_HOSTS
 from .._webhook import WebhookError, check_url
 
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 NO_LIMIT_WORDS = frozenset({"none", "unbounded"})
-
-LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Hosts that may be reached over plain HTTP; the same three as in openbox_core."""
 
 _API_KEY = re.compile(r"obx_(?:live|test)_[A-Za-z0-9_]+")
 

@@ -55,7 +55,10 @@ def serve_core(
     api_key: Annotated[str, typer.Option(help="The key that requests have to carry.")] = DEFAULT_API_KEY,
     guardrails: Annotated[
         Literal["off", "on", "everything"],
-        typer.Option(help="Replace personal data: in prompts and outputs, or in arguments of tools as well."),
+        typer.Option(
+            help="Replace personal data in prompts and outputs (on), or in arguments of tools as well"
+            " (everything), see docs/local-core.md, Guardrails."
+        ),
     ] = "off",
     allow_other_machines: Annotated[
         bool,
@@ -155,7 +158,7 @@ def list_approvals(
 ) -> None:
     """List what waits for a person."""
     seen: set[str] = set()
-    with existing(db) as core:
+    with existing(db) as core, until_stopped() if watch else nullcontext():
         while True:
             for approval in core.pending_approvals():
                 if approval.id not in seen:

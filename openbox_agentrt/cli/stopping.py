@@ -1,4 +1,4 @@
-"""The end of a server: told by a person or by whatever runs it."""
+"""The end of what goes on until it is told: by a person or by whatever runs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 @contextmanager
 def until_stopped() -> Iterator[None]:
     """
-    Serve until Ctrl+C or SIGTERM ends the block, which raises nothing then.
+    Go on until Ctrl+C or SIGTERM ends the block, which raises nothing then.
 
     Either is a proper end: what is open around it is closed, and the exit code is 0. To be used in the main
     thread.

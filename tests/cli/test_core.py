@@ -166,6 +166,7 @@ def test_watch_what_comes(waiting: str) -> None:
             process.send_signal(signal.SIGINT)
 
     assert (first["activity_id"], second["activity_id"]) == ("a1", "a2")
+    assert process.returncode == 0, "as every command that goes on until it is told to end"
 
 
 def test_approve(waiting: str) -> None:

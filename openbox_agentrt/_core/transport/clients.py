@@ -24,7 +24,7 @@ from typing import Final
 
 import httpx
 
-from ..._options.kinds import LOOPBACK_HOSTS
+from ..._loopback import LOOPBACK_HOSTS
 from .loops import PerLoop
 
 AT_ONCE: Final = 128

@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from ..._options.kinds import LOOPBACK_HOSTS
+from ..._loopback import LOOPBACK_HOSTS
 from .exchange import MAX_ANSWER_BYTES, AnswerTooLargeError, CutAnswerError, is_outage_status
 from .loops import PerLoop
 

@@ -1,10 +1,11 @@
-"""Asking a witness for its signature under a checkpoint, over HTTP."""
+"""Ask a witness for its signature under a checkpoint, over HTTP."""
 
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from typing import Final
 
+from ..._loopback import opener_for
 from ..errors import EvidenceError
 from .checkpoint import Checkpoint, parse_checkpoint
 from .merkle import consistency_proof
@@ -25,7 +26,7 @@ def ask_witness(
     Ask a witness, and give the checkpoint with its signature.
 
     Args:
-        url: Address of the witness.
+        url: Address of the witness. One on this machine is asked through no proxy.
         checkpoint: The checkpoint.
         leaves: Hashes of the lines that it is over.
         seconds: How long to wait for each answer.
@@ -71,7 +72,7 @@ def _post(url: str, body: str, seconds: float) -> tuple[int, str]:
     address = f"{url.rstrip('/')}/add-checkpoint"
     asked = urllib.request.Request(address, data=body.encode(), method="POST")
     try:
-        with urllib.request.urlopen(asked, timeout=seconds) as answer:
+        with opener_for(url).open(asked, timeout=seconds) as answer:
             return answer.status, answer.read().decode("utf-8", "replace")
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode("utf-8", "replace")

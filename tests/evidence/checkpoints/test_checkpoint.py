@@ -41,7 +41,7 @@ from openbox_agentrt.evidence.checkpoints.line_proofs import check_proof, prove_
 from openbox_agentrt.evidence.checkpoints.merkle import consistency_proof
 from openbox_agentrt.evidence.checkpoints.signed_notes import NoteKey, cosign, parse_note, sign
 from openbox_agentrt.evidence.checkpoints.witness import Witness, write_request
-from openbox_agentrt.evidence.checkpoints.witness_client import cosigned_checkpoint
+from openbox_agentrt.evidence.checkpoints.witness_client import ask_witness, cosigned_checkpoint
 
 MakeViolation = Callable[..., Violation]
 
@@ -376,6 +376,21 @@ def test_a_writer_asks_a_witness_by_itself(
     with EvidenceFile(log, signer=key, anchors=address) as file:
         pass
     assert (file.failures, file.last_failure) == (1, "anchor: WitnessRefusedError")
+
+
+def test_a_witness_on_this_machine_is_asked_through_no_proxy(
+    served: tuple[str, str], log: Path, key: Ed25519Signer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is configured for the rest."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    made = make_checkpoint(log, key)
+
+    signed = ask_witness(served[0], made, list(leaves_of(log))[: made.size])
+
+    assert check_checkpoint(log, signed, witnesses=[NoteKey.read(served[1])]) == []
 
 
 def test_a_witness_remembers_over_a_kill(
