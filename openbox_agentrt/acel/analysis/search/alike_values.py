@@ -1,25 +1,84 @@
-"""Find the values of keys in what cells remember, and call them by other names."""
+"""Find the values of keys in what a session remembers, and call them by other names."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ..calls.alphabet import Alphabet
 from ..conditions.facts_told import key_slot
 from .memory_view import CellView
+from .state import State, sort_flights
 
-__all__ = ("Groups", "Names", "groups_of", "names_in", "related_groups", "renamed_names")
+__all__ = ("AlikeValues", "Names")
 
 Names: TypeAlias = dict[str, dict[str, str]]
 """Of each group of values, how they are called in another state."""
 
-Groups: TypeAlias = tuple["tuple[str, ...]", "str | None"]
+_Groups: TypeAlias = tuple["tuple[str, ...]", "str | None"]
 """The groups of the parts of a cell's key, and of the values that it tells apart."""
 
 
-def groups_of(view: CellView, alphabet: Alphabet) -> Groups:
+class AlikeValues:
+    """
+    Find the values of keys in the states of a session, and give the states with other values.
+
+    Args:
+        views: The cells of the session.
+        entries: Of each entry of its state that is a mapping, the group of its names.
+        alphabet: The calls.
+
+    Attributes:
+        related: The groups of values of which one cell knows several.
+    """
+
+    def __init__(
+        self, views: Sequence[CellView], entries: Mapping[str, str | None], alphabet: Alphabet
+    ) -> None:
+        self._groups = [_groups_of(view, alphabet) for view in views]
+        self._entries = entries
+        together = [(*keys, *(() if inner is None else (inner,))) for keys, inner in self._groups]
+        self.related = frozenset(group for some in together if len(some) > 1 for group in some)
+
+    def present(self, state: State) -> Iterator[tuple[str, str, Any]]:
+        """Find the values that a state knows: the group of each, and what is said of it."""
+        for place, (groups, frozen) in enumerate(zip(self._groups, state.cells, strict=True)):
+            for position, group, name, about in _names_in(groups, frozen):
+                yield group, name, (place, position, about)
+        for _, kind, values in state.flying:
+            of_path = dict(kind.slots)
+            yield from ((of_path[path], value, (kind.tool, repr(kind.args), path)) for path, value in values)
+        for entry, value, _ in state.entries:
+            of = self._entries.get(entry)
+            for inner, said in value if of is not None and isinstance(value, tuple) else ():
+                yield str(of), inner, (entry, said)
+
+    def renamed(self, state: State, names: Names) -> State:
+        """Call the values of a state by other names."""
+        cells = tuple(
+            _renamed_names(groups, frozen, names)
+            for groups, frozen in zip(self._groups, state.cells, strict=True)
+        )
+        entries = tuple(
+            (name, self._entry_renamed(name, value, names), age) for name, value, age in state.entries
+        )
+        flying = (
+            (age, kind, tuple((p, names.get(dict(kind.slots)[p], {}).get(v, v)) for p, v in values))
+            for age, kind, values in state.flying
+        )
+        return replace(state, cells=cells, entries=entries, flying=sort_flights(flying))
+
+    def _entry_renamed(self, name: str, value: Any, names: Names) -> Any:
+        group = self._entries.get(name)
+        if group is None or not isinstance(value, tuple):
+            return value
+        known = names.get(group, {})
+        return tuple(sorted({known.get(inner, inner): said for inner, said in value}.items()))
+
+
+def _groups_of(view: CellView, alphabet: Alphabet) -> _Groups:
     """Give the groups of the values that a cell knows."""
     inner = alphabet.groups.get(view.cell.field or "") if view.cell.kind == "distinct" else None
     if view.cell.fact is not None:
@@ -32,16 +91,7 @@ def groups_of(view: CellView, alphabet: Alphabet) -> Groups:
     return tuple(alphabet.groups[path] for path in paths), inner
 
 
-def related_groups(views: Sequence[CellView], groups: Sequence[Groups]) -> frozenset[str]:
-    """Find the groups whose values a cell sees together with those of another."""
-    found: set[str] = set()
-    for (keys, inner), _ in zip(groups, views, strict=True):
-        together = (*keys, *(() if inner is None else (inner,)))
-        found |= set(together) if len(together) > 1 else set()
-    return frozenset(found)
-
-
-def names_in(groups: Groups, frozen: Any) -> Iterator[tuple[int, str, str, Any]]:
+def _names_in(groups: _Groups, frozen: Any) -> Iterator[tuple[int, str, str, Any]]:
     """Find the values in what a cell remembers: at which place, of which group, and what is said of each."""
     keys, inner = groups
     if not keys:
@@ -65,7 +115,7 @@ def _parts(name: str, keys: tuple[str, ...]) -> list[str]:
     return [name] if len(keys) == 1 else json.loads(name)
 
 
-def renamed_names(groups: Groups, frozen: Any, names: Names) -> Any:
+def _renamed_names(groups: _Groups, frozen: Any, names: Names) -> Any:
     """Write what a cell remembers with other names of values."""
     keys, inner = groups
     if not keys:

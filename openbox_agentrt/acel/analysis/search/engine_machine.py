@@ -8,7 +8,7 @@ found here can be another reading of a contract than the one that is in force.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from ..conditions.followed import freed
 from ..rules.analysable import guards_of
 from ..rules.found_values import alike_sources, result_with, slots_of_cells
 from ..rules.subject import subject_of
-from .alike_values import Names, groups_of, names_in, related_groups, renamed_names
+from .alike_values import AlikeValues
 from .entries import entries_of
 from .memory_view import views_of
 from .passing import Windows
@@ -40,7 +40,6 @@ from .state import (
     Transition,
     Try,
     aged_flights,
-    sort_flights,
     with_flight,
     without_flight,
 )
@@ -77,7 +76,7 @@ class Machine:
 
     Attributes:
         entries: The entries of the state that contracts look at.
-        related: The groups of values of which one cell knows several.
+        values: The values that its states know.
         windows: The windows of what it remembers.
     """
 
@@ -116,8 +115,7 @@ class Machine:
         lasting = sorted(window for window in flights if window is not None)
         self._oldest_flight = max((window + 1 for window in lasting), default=0.0)
         self.windows = Windows(self._views, self.entries.windows, lasting)
-        self._groups = [groups_of(view, alphabet) for view in self._views]
-        self.related = related_groups(self._views, self._groups)
+        self.values = AlikeValues(self._views, self.entries.groups, alphabet)
         self._halts = any(contract.on_violation == "halt" for contract in own)
         self._late = any(guard.kind == "overdue" for contract in own for guard in guards_of(contract))
         self._ends = any(contract.at_end for contract in own)
@@ -282,24 +280,19 @@ class Machine:
             self._load(replace(past, flying=()))
             return replace(past, cells=self._frozen(past.cells, range(len(self._views))))
         if step.entry is None:
-            aged = [
-                _hashable(view.aged(dict(frozen) if view.is_mapping else frozen, step.seconds))
-                for view, frozen in zip(self._views, state.cells, strict=True)
-            ]
-            most = self.entries.oldest
-            later = tuple((name, value, min(age + step.seconds, most)) for name, value, age in state.entries)
-            flying = aged_flights(state.flying, step.seconds, self._oldest_flight)
-            self._load(State(tuple(aged), later))
-            return State(self._frozen(state.cells, range(len(self._views))), later, state.shut, flying)
-        name, value, of = step.entry
-        known = {entry: (value, age) for entry, value, age in state.entries}
-        if of is not None:
-            before = known.get(name, ((), 0.0))[0]
-            inner = dict(before) if isinstance(before, tuple) else {}
-            value = _hashable({**inner, of: value})
-        known[name] = (value, 0.0)
-        entries = tuple((entry, value, age) for entry, (value, age) in sorted(known.items()))
-        return replace(state, entries=entries)
+            return self._aged(state, step.seconds)
+        return _with_entry(state, *step.entry)
+
+    def _aged(self, state: State, seconds: float) -> State:
+        aged = [
+            _hashable(view.aged(dict(frozen) if view.is_mapping else frozen, seconds))
+            for view, frozen in zip(self._views, state.cells, strict=True)
+        ]
+        most = self.entries.oldest
+        later = tuple((name, value, min(age + seconds, most)) for name, value, age in state.entries)
+        flying = aged_flights(state.flying, seconds, self._oldest_flight)
+        self._load(State(tuple(aged), later))
+        return State(self._frozen(state.cells, range(len(self._views))), later, state.shut, flying)
 
     def _renewed(self, cells: tuple[Any, ...], per: Per, tz: str) -> tuple[Any, ...]:
         """Let those cells begin anew whose period ends with another."""
@@ -332,42 +325,17 @@ class Machine:
     def _moves(self, call: PlannedCall, cell: LiveCell) -> bool:
         return any(getattr(mover, "cell", mover) is cell for mover in call.movers())
 
-    # Values of keys
 
-    def present(self, state: State) -> Iterator[tuple[str, str, Any]]:
-        """Find the values that a state knows: the group of each, and what is said of it."""
-        for place, (groups, frozen) in enumerate(zip(self._groups, state.cells, strict=True)):
-            for position, group, name, about in names_in(groups, frozen):
-                yield group, name, (place, position, about)
-        for _, kind, values in state.flying:
-            of_path = dict(kind.slots)
-            yield from ((of_path[path], value, (kind.tool, repr(kind.args), path)) for path, value in values)
-        for entry, value, _ in state.entries:
-            of = self.entries.groups.get(entry)
-            for inner, said in value if of is not None and isinstance(value, tuple) else ():
-                yield str(of), inner, (entry, said)
-
-    def renamed(self, state: State, names: Names) -> State:
-        """Call the values of a state by other names."""
-        cells = tuple(
-            renamed_names(groups, frozen, names)
-            for groups, frozen in zip(self._groups, state.cells, strict=True)
-        )
-        entries = tuple(
-            (name, self._entry_renamed(name, value, names), age) for name, value, age in state.entries
-        )
-        flying = (
-            (age, kind, tuple((p, names.get(dict(kind.slots)[p], {}).get(v, v)) for p, v in values))
-            for age, kind, values in state.flying
-        )
-        return replace(state, cells=cells, entries=entries, flying=sort_flights(flying))
-
-    def _entry_renamed(self, name: str, value: Any, names: Names) -> Any:
-        group = self.entries.groups.get(name)
-        if group is None or not isinstance(value, tuple):
-            return value
-        known = names.get(group, {})
-        return _hashable({known.get(inner, inner): said for inner, said in value})
+def _with_entry(state: State, name: str, value: Any, of: str | None) -> State:
+    """Set an entry of a session's state, or what a mapping in it holds `of` something."""
+    known = {entry: (value, age) for entry, value, age in state.entries}
+    if of is not None:
+        before = known.get(name, ((), 0.0))[0]
+        inner = dict(before) if isinstance(before, tuple) else {}
+        value = _hashable({**inner, of: value})
+    known[name] = (value, 0.0)
+    entries = tuple((entry, value, age) for entry, (value, age) in sorted(known.items()))
+    return replace(state, entries=entries)
 
 
 def _hashable(value: Any) -> Any:

@@ -68,7 +68,7 @@ class World:
         self._alphabet = alphabet
         self._needed = values
         self._values = min(values, alphabet.most_values)
-        self._related = frozenset().union(*(machine.related for machine in machines))
+        self._related = frozenset().union(*(machine.values.related for machine in machines))
         self._written = _written(machines)
         self.limited = False
 
@@ -187,7 +187,7 @@ class World:
     def _present(self, states: Beside) -> _Present:
         found: _Present = {}
         for place, (machine, state) in enumerate(zip(self.machines, states, strict=True)):
-            for group, name, about in machine.present(state):
+            for group, name, about in machine.values.present(state):
                 found.setdefault(group, {}).setdefault(name, []).append((place, about))
         return found
 
@@ -250,7 +250,7 @@ class World:
             names[group] = dict(zip(order, _ALIVE, strict=False))
         if all(old == new for known in names.values() for old, new in known.items()):
             return states, names
-        renamed = (m.renamed(state, names) for m, state in zip(self.machines, states, strict=True))
+        renamed = (m.values.renamed(state, names) for m, state in zip(self.machines, states, strict=True))
         return tuple(renamed), names
 
 

@@ -100,7 +100,7 @@ def _bounds(machine: Machine, edges: Sequence[Edge]) -> list[_Bound] | None:
         _, ends = machine.answer(state, edge.step)
         if edge.outcome not in ends:
             return None
-        state = machine.renamed(ends[edge.outcome], edge.names)
+        state = machine.values.renamed(ends[edge.outcome], edge.names)
     return [*found, *_still(machine, machine.windows.ticked(state, _STEP), len(edges) + 1)]
 
 
