@@ -79,6 +79,7 @@ ROOMS = {
             "difference",
             "analyse",
             "findings",
+            "filling",
             "search",
             "calls",
             "rules",

@@ -192,6 +192,7 @@ class _Work:
             if some.whole and self._is_open_in_time(some):
                 part = budget.part(4).at_most(_MOST_STATES)
                 some = self._in_zone(some, component, component.contracts, part)
+            self._subject.note_ways(some)
             yield some
             if some.whole:
                 self._ends.append(some)

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TypeAlias
 
 from ..budget import Budget
+from ..filling.filled_traces import Distance
 from ..rules.components import names_near
 from ..search.explore import Aim, Explored, Look, row_of
 from ..search.next_steps import Time
@@ -23,6 +24,7 @@ from ..search.timetable import way_to
 from ..search.trace_row import TraceRow
 from .finding import name_of
 from .searched import NO_TIME, SearchResult, Subject, is_timed
+from .session_filler import SessionFiller
 from .witness import played
 
 __all__ = ("Possibility", "Questions")
@@ -78,6 +80,7 @@ class Questions:
         # The tools that were let through in some session, and the contracts that decided in one.
         decided = (places for name, places in self._named.items() if name in subject.examples.decided)
         self._shown: set[str | int] = {*subject.examples.let, *itertools.chain.from_iterable(decided)}
+        self._filler = SessionFiller(subject)
 
     def is_let_through(self, tool: str, budget: Budget, *, quick: bool = False) -> Possibility:
         """Ask whether a call of a tool is ever let through; if `quick`, only by going straight for it."""
@@ -121,6 +124,7 @@ class Questions:
                 aim,
                 about,
                 self._shown,
+                self._filler,
                 most_unshown=_FEW_UNSHOWN if quick else _MOST_UNSHOWN,
             )
             names = list(dict.fromkeys((*aim.tools, *names_near(self._calls, sorted(watched)))))
@@ -161,9 +165,11 @@ class _Trying:
         aim: Aim,
         about: str | int,
         shown: set[str | int],
+        filler: SessionFiller,
         *,
         most_unshown: int,
     ) -> None:
+        self._filler = filler
         self._subject = subject
         self._about = about
         self._shown = shown
@@ -217,6 +223,30 @@ class _Trying:
         for under in self._subject.surroundings[1:] if 0 < self.unshown <= _MOST_SEEN else ():
             if self._about not in self._shown:
                 self._see(rows, played(rows, self._subject.every, self._subject.state, under))
+        if self._about not in self._shown and self._may_be_filled(rows, done):
+            shown = self._filler.shows(self._about, rows, self._distance)
+            self.in_the_way = frozenset() if shown else self.in_the_way
+
+    def _may_be_filled(self, rows: Sequence[TraceRow], done: Sequence[TraceRow]) -> bool:
+        """Tell whether nothing stands in the way of a trace but conditions."""
+        way = _against(rows, done) or done[-1].by
+        objecting = self._enforced(way) - {self._about}
+        return all(self._subject.contracts[place].conditions for place in objecting)
+
+    def _distance(self, rows: Sequence[TraceRow], done: Sequence[TraceRow]) -> Distance:
+        """Say how far a session is from showing what is asked: by calls, and by what objects to the last."""
+        if len(done) == len(rows):
+            self._see(rows, done)
+        if self._about in self._shown:
+            return (0,)
+        for number, (row, happened) in enumerate(zip(rows[:-1], done, strict=False)):
+            if row.outcome != happened.outcome:
+                return len(rows) - number, len(happened.by), 0
+        by = self._enforced(done[-1].by)
+        if not isinstance(self._about, int):
+            return 0, 1 + len(by), 0
+        named = name_of(self._subject.contracts[self._about]) in done[-1].by
+        return 0, sum(self._subject.replaces(o, self._about) for o in by - {self._about}), int(not named)
 
     def _try(self, rows: Sequence[TraceRow], done: Sequence[TraceRow]) -> None:
         """Take note of what a session shows, or of what stands in the way in it."""
@@ -238,7 +268,9 @@ class _Trying:
         last = done[-1]
         if _against(rows, done):
             return
-        self._shown |= {last.tool} if last.kind == "call" and last.outcome == "ok" else set()
+        if last.kind == "call" and last.outcome == "ok":
+            self._shown.add(last.tool)
+            self._subject.ways.setdefault(last.tool, rows)
         for name in last.by:
             for place in self._named.get(name, ()):
                 contract = self._subject.contracts[place]

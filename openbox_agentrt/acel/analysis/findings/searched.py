@@ -55,6 +55,7 @@ class Subject:
         unshown: What the search found, and no session shows.
         examples: What is known to be possible.
         surroundings: Under which sessions are tried.
+        ways: Of tools, traces to a call that is let through, as far as they are known.
     """
 
     contracts: Sequence[Declaration]
@@ -64,6 +65,7 @@ class Subject:
     unshown: list[str] = field(default_factory=list)
     examples: Examples = field(default_factory=Examples)
     surroundings: Sequence[Surroundings] = (Surroundings(),)
+    ways: dict[str, Sequence[TraceRow]] = field(default_factory=dict)
 
     def shown(self, rows: Sequence[TraceRow], by: Iterable[int]) -> tuple[TraceRow, ...] | None:
         """Let a session of all contracts show a trace, to whose last row one of some contracts objects."""
@@ -87,6 +89,11 @@ class Subject:
         mine, theirs = self.contracts[place], self.contracts[other]
         # One that only refuses leaves the session open, and one that halts ends it.
         return mine.mode == "enforce" and (mine.on_violation == "halt" or theirs.on_violation != "halt")
+
+    def note_ways(self, some: SearchResult) -> None:
+        """Note how sessions come to the calls of tools, for conditions that read what these tell."""
+        if any(contract.facts for contract in self.contracts):
+            self.ways.update((tool, some.trace(*let[0])) for tool, let in some.found.let.items())
 
     def names(self, places: Iterable[int]) -> tuple[Named, ...]:
         """Name contracts in the order of the file."""

@@ -9,12 +9,15 @@ of all contracts goes along with a trace of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from ..conditions.followed import open_parts
+from ..filling.filled_traces import Distance
 from ..search.state import Transition
 from ..search.trace_row import TraceRow
 from .finding import name_of
 from .searched import SearchResult, Subject, is_timed
+from .session_filler import SessionFiller
 from .witness import played
 
 __all__ = ("is_shown", "unshown_contracts", "unshown_tools")
@@ -26,11 +29,12 @@ def unshown_tools(subject: Subject, some: SearchResult) -> Iterator[str]:
     """Find the tools that a search let through, and no session does."""
     if not _is_open(subject, some):
         return
+    filler = SessionFiller(subject)
     for name in sorted((some.found.allowed & some.found.denied.keys()) - subject.examples.let):
         ways = some.found.let[name]
         if not _asks_either_way(subject, some) and any(some.is_at_once(state) for state, _ in ways):
             continue
-        if not any(is_shown(subject, some.trace(*way), "ok") for way in ways):
+        if not is_shown(subject, filler, [some.trace(*way) for way in ways], "ok"):
             yield name
 
 
@@ -38,6 +42,7 @@ def unshown_contracts(subject: Subject, some: SearchResult) -> Iterator[int]:
     """Find the contracts that refuse in a search, and in no session."""
     if not _is_open(subject, some):
         return
+    filler = SessionFiller(subject)
     for own, place in enumerate(some.contracts):
         watches = subject.contracts[place].mode != "enforce"
         if name_of(subject.contracts[place]) in subject.examples.decided or (watches and not is_timed(some)):
@@ -49,9 +54,11 @@ def unshown_contracts(subject: Subject, some: SearchResult) -> Iterator[int]:
         # What never objects alone is idle, if all that is taken either way are times.
         if not _asks_either_way(subject, some) and (not alone or any(map(some.is_at_once, alone))):
             continue
+        objecting = [some.trace(*way) for way in ways]
+        at_ends = [[*some.trace(end), TraceRow(kind="end")] for end in ends]
         if (ways or ends) and not (
-            any(is_shown(subject, some.trace(*way), outcome, place) for way in ways)
-            or any(is_shown(subject, [*some.trace(end), TraceRow(kind="end")], "ok", place) for end in ends)
+            is_shown(subject, filler, objecting, outcome, place)
+            or is_shown(subject, filler, at_ends, "ok", place)
         ):
             yield place
 
@@ -76,21 +83,46 @@ def _alone(subject: Subject, some: SearchResult, own: int) -> Iterator[int]:
             yield state
 
 
-def is_shown(subject: Subject, rows: Sequence[TraceRow], ends: str | None, alone: int | None = None) -> bool:
+def is_shown(
+    subject: Subject,
+    filler: SessionFiller,
+    traces: Sequence[Sequence[TraceRow]],
+    ends: str | None,
+    alone: int | None = None,
+) -> bool:
     """
-    Tell whether a session of all contracts goes along with a trace.
+    Tell whether a session of all contracts goes along with one of some traces, as it is or filled.
 
     Where one stands in its way that is not analysed, nobody can tell; everything said holds whatever it says.
 
     Args:
         subject: The contracts.
-        rows: The trace.
-        ends: How its last row ends; None if that does not matter.
+        filler: Tries traces with what conditions read.
+        traces: The traces.
+        ends: How the last row of each ends; None if that does not matter.
         alone: A contract that objects to the last row, and no other does that would do in its place.
     """
-    wanted = [*(row.outcome for row in rows[:-1]), ends]
-    sessions = (played(rows, subject.every, subject.state, under) for under in subject.surroundings)
-    return any(_goes_along(subject, done, wanted, alone) for done in sessions)
+    sessions = (
+        _goes_along(subject, played(rows, subject.every, subject.state, under), _wanted(rows, ends), alone)
+        for rows in traces
+        for under in subject.surroundings
+    )
+    if any(sessions):
+        return True
+    far = partial(_distance, subject, ends, alone)
+    return any(filler.shows((ends, alone), rows, far) for rows in traces)
+
+
+def _distance(
+    subject: Subject, ends: str | None, alone: int | None, tried: Sequence[TraceRow], done: Sequence[TraceRow]
+) -> Distance:
+    if len(done) < len(tried) or (alone is None and done[-1].outcome != ends):
+        return 1 + len(tried) - len(done), len(done[-1].by)
+    return 0, int(not _goes_along(subject, done, _wanted(tried, ends), alone))
+
+
+def _wanted(rows: Sequence[TraceRow], ends: str | None) -> list[str | None]:
+    return [*(row.outcome for row in rows[:-1]), ends]
 
 
 def _goes_along(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 from ...._plain.amounts import Amount
 from ...contracts.base import TemporalContract
 from ...contracts.declaration import Declaration
+from ...engine.plan.rule_set import RuleSet
 from ...match.names import normal_name
+from ...match.selector import ById
 from ...memory.clock import SetClock
 from ...memory.periodic import span_of
 from ...reservation import Reservation
@@ -20,7 +23,7 @@ from ..rules.subject import Surroundings, subject_of
 from ..search.trace_row import TraceRow
 from .finding import name_of
 
-__all__ = ("UNSHOWN", "confirmed", "played", "until_refused")
+__all__ = ("UNSHOWN", "confirmed", "played", "played_along", "until_refused")
 
 UNSHOWN = "no arguments and facts were found with which a session shows it"
 
@@ -34,10 +37,9 @@ class _Player:
         under = Surroundings(dict(subject_of(contracts))) if under is None else under
         self._clock = SetClock(under.start)
         self._flying: list[tuple[TraceRow, Reservation]] = []
-        own = [copy.copy(contract) for contract in contracts]
         self._session = Session(
             state,
-            contracts=own,
+            contracts=_compiled(tuple(map(ById, contracts))),
             clock=self._clock,
             halt_on_violation=False,
             subject=under.subject or None,
@@ -90,6 +92,13 @@ class _Player:
         return row
 
 
+@functools.lru_cache(maxsize=64)
+def _compiled(contracts: tuple[ById, ...]) -> RuleSet:
+    """Compile copies of contracts once, so that those of whoever asks stay as they are."""
+    own: list[Any] = [copy.copy(contract.it) for contract in contracts]
+    return RuleSet(own, alone=True)
+
+
 def played(
     rows: Iterable[TraceRow],
     contracts: Sequence[TemporalContract],
@@ -110,6 +119,22 @@ def played(
     rows = list(rows)
     near = _near(rows, contracts)
     return _best_read(rows, lambda some: _played(some, near, state, under), near)
+
+
+def played_along(
+    rows: Sequence[TraceRow],
+    contracts: Sequence[TemporalContract],
+    state: Mapping[str, Any],
+    under: Surroundings | None = None,
+) -> list[TraceRow]:
+    """Let a trace happen as far as it goes: to the first row that ends otherwise, or to its last row."""
+    player = _Player(_near(rows, contracts), state, under)
+    found: list[TraceRow] = []
+    for row in rows:
+        found.append(player.play(row))
+        if found[-1].outcome != row.outcome:
+            break
+    return found
 
 
 def confirmed(

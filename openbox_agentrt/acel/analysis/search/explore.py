@@ -131,6 +131,8 @@ class Aim:
             assert step.kind is not None
             tried, counted = world.tried(state, step, self.contract)
             near = min(near, self.of_call(tried))
+            if not near:
+                return 0
             # Calls that the contract does not count bring it nowhere.
             far = len(tried.blocking) + (0 if counted else _NOT_COUNTED)
             least[step.kind.tool] = min(least.get(step.kind.tool, far), far)
