@@ -26,6 +26,7 @@ from ..errors import GovernanceBlockedError
 from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import last_user_text
 from .attributes import PARTS, govern_attribute, governing_judges
+from .refused_calls import note_refused_calls
 from .stand_in import is_judged_by
 
 if TYPE_CHECKING:
@@ -201,6 +202,8 @@ async def run_governed(
         if _waits_for_helpers(loop, kwargs):
             work = _not_losing_cancellation(work)
         result = await _structured(run, work)
+        if run.asked_calls:
+            note_refused_calls(run, result.messages)
         if run.paused and result.termination_reason == "waiting_for_approval":
             if judge.parking is not None:
                 await judge.parking.park(run, result.messages)

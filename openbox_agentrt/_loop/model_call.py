@@ -18,6 +18,7 @@ from ..lifecycle_events import LLM_ACTIVITY
 from ..message_extraction import message_text, response_output, with_text
 from .denial import withheld_response
 from .reasoning import reasoning_text, without_reasoning
+from .refused_calls import note_refused_calls
 
 if TYPE_CHECKING:
     from .._activity.activity import Activity
@@ -46,6 +47,8 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
         GovernanceError: The model may not be called.
     """
     run = judge.around(LLM_ACTIVITY)
+    if run.asked_calls:
+        note_refused_calls(run, request.messages)
     if type(request.messages) is not tuple:
         # Whoever has the list may go on filling it.
         request = replace(request, messages=tuple(request.messages))
@@ -111,6 +114,7 @@ async def end_model_call(
         response, is_withheld = _enforced(activity, response, output, answer)
     message = response.message
     if run.contracts is not None and not is_withheld:
+        run.asked_calls = message.tool_calls
         await judge_text(run, message_text(message), [call.name for call in message.tool_calls])
     told = answer is not None or is_withheld or not expects_answer(activity)
     if told and (not held or serialized(held) == before):

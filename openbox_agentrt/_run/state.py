@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +17,7 @@ from ..errors import GovernanceHaltError, UngovernedCallError
 from .contracts.sessions import ContractSession
 
 if TYPE_CHECKING:
-    from agent_rt import ToolSideEffect
+    from agent_rt import ToolCall, ToolSideEffect
 
     from .._core.outbox import Outbox
     from .._wire.identity import RunIdentity
@@ -97,6 +97,8 @@ class RunState:
         redactions: What was redacted in the conversation that the run belongs to.
         judged: What of the conversation Core has been shown.
         recall: Tells what a text became that was redacted in another run; None if it was not.
+        asked_calls: The calls that its model asked for last, if contracts judge them.
+        judged_calls: Ids of those that were put to the contracts.
         altered_answer: Why the last answer of the model is not what it gave; None if it is.
         span: Its span, where spans are asked for.
         session: The contract session, and who keeps its evidence.
@@ -156,6 +158,8 @@ class RunState:
         self.open_activities: dict[str, OpenActivity] = {}
         self.open_streams: set[OpenStream] = set()
         self.nested_suspended: list[RunState] = []
+        self.asked_calls: Sequence[ToolCall] = ()
+        self.judged_calls: set[str] = set()
         self.altered_answer: str | None = None
         self.span: RunSpan | None = None
         self.pausable = pausable

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from openbox_agentrt._plain.arguments import plain_arguments
-from openbox_agentrt.acel.contracts.base import SessionRule
+from openbox_agentrt.acel.contracts.base import OFF_SCHEMA, SessionRule
 from openbox_agentrt.acel.memory.call import JudgedCall
 from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.acel.violations import SESSION_END
@@ -20,11 +20,10 @@ from openbox_agentrt.acel.violations import SESSION_END
 if TYPE_CHECKING:
     from openbox_agentrt.acel import Session
 
-REMEDY: Final = "send it as the tool's schema says"
+REMEDY: Final = OFF_SCHEMA.remedy or ""
 
 _UNNAMED: Final = "(unnamed)"
 
-_AS_LISTED: Final = SessionRule("the call is as its tool was listed", REMEDY, code="call_off_schema")
 _CLEAR: Final = SessionRule("the call can be read in one way only", code="call_unclear")
 _JUDGED: Final = SessionRule("the call can be judged", code="call_unjudged")
 _NOTED: Final = SessionRule("the end of the call is known", code="end_unknown")
@@ -41,7 +40,7 @@ def report_unfit(session: Session | None, tool: str, args: Mapping[str, Any], fa
         args: The arguments as they were sent.
         fault: What is wrong with them, in words that hold no value of theirs.
     """
-    _report(session, tool, args, _AS_LISTED, fault)
+    _report(session, tool, args, OFF_SCHEMA, fault)
 
 
 def report_unclear(session: Session | None, tool: str | None, fault: str) -> None:

@@ -158,6 +158,9 @@ REPLACED = SessionRule(
     code="rules_replaced",
     says="the rules that judge the call were replaced",
 )
+OFF_SCHEMA = SessionRule(
+    "the call is as its tool was listed", "send it as the tool's schema says", code="call_off_schema"
+)
 MALFORMED = SessionRule(
     "the call has a name and a mapping of arguments",
     code="malformed_call",
