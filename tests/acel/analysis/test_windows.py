@@ -106,7 +106,7 @@ def test_a_trace_waits_no_longer_than_it_takes(analysed: Analysed) -> None:
     """What would end a session is shown with one wait, of a second more than the window."""
     found = analysed(
         c("response", "ask", "answer", within=30, mode="shadow", on_violation="halt", id="late"),
-        c("rate_limit", "ask", 1, 3600),
+        c("rate_limit", "ask", 1, 20),
     )
     (halts,) = (finding for finding in found.findings if finding.kind == "shadow-contract-would-halt")
 
