@@ -347,16 +347,17 @@ class CallStore:
                     tally.first = call.step
                 tally.live += 1
         landing = plan.landing if extra is None else extra.landing
-        if movers := plan.movers if extra is None else extra.moves:
-            tickets = call.tickets = []
-            for mover in movers:
-                tickets.append((mover, mover.reserve(call)))
         if call.early:
             for tally in plan.counts if extra is None else (*plan.counts, *extra.counts):
                 tally.done += 1
             landing = None if landing is None else ()
+        # Before what may raise: what was taken until then is lost with the call, and settled as that.
         call.under_way = self.under_way
         call.under_way[call.step] = landing
+        if movers := plan.movers if extra is None else extra.moves:
+            tickets = call.tickets = []
+            for mover in movers:
+                tickets.append((mover, mover.reserve(call)))
         return True
 
     def _end(self, call: PlannedCall, ran: PlannedCall | None, end: End) -> list[Breach] | None:
