@@ -22,15 +22,17 @@ class RecordedStep:
     Attributes:
         number: Its position in the log.
         says: What the log says.
-        args: The arguments of the call that it is about, which the log has with this step or with another;
-            None if it does not have them.
+        args: The arguments of the call that it asks for, which the log has here or with the call's end; None
+            if it does not have them.
         is_hidden: Whether these arguments are not those that were judged.
+        is_plain: Whether these arguments are flat, and just as contracts saw them.
     """
 
     number: int
     says: Mapping[str, Any]
     args: Any = None
     is_hidden: bool = False
+    is_plain: bool = False
 
     @property
     def allowed(self) -> bool:
@@ -46,7 +48,7 @@ class RecordedStep:
     def asked_call(self, plan: Plan) -> PlannedCall:
         """Make the call that it asks for."""
         says, args = self.says, self.args
-        call = PlannedCall(plan.tool, args if is_as_seen(args) else thawed(args or {}), plan)
+        call = PlannedCall(plan.tool, args if self.is_plain else thawed(args or {}), plan)
         call.deferred, call.early = read_deferred(thawed(says.get("deferred", []))), bool(says.get("early"))
         call.special = bool(call.deferred or call.early)
         if "subject" in says or "of_run" in says:
@@ -59,7 +61,7 @@ class RecordedStep:
         """Tell whether the log shows the arguments as contracts saw them."""
         if self.is_hidden:
             return False
-        return is_as_seen(self.args) or not (self.args is None or has_hidden(self.args))
+        return self.is_plain or not (self.args is None or has_hidden(self.args))
 
 
 def recorded_steps(steps: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[RecordedStep]:
@@ -67,8 +69,9 @@ def recorded_steps(steps: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[R
     late = {says.get("step"): says["args"] for _, says in steps if "args" in says}
     hidden = {says.get("step") for _, says in steps if says.get("shown")}
     for number, says in steps:
-        if "args" in says:
-            yield RecordedStep(number, says, says["args"])
-        else:
-            step = says.get("step")
-            yield RecordedStep(number, says, late.get(step), step in hidden)
+        if says.get("e") != "reserve":
+            yield RecordedStep(number, says)
+            continue
+        step, is_late = says.get("step"), "args" not in says
+        args = late.get(step) if is_late else says["args"]
+        yield RecordedStep(number, says, args, is_late and step in hidden, is_as_seen(args))

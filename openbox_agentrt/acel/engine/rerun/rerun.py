@@ -46,6 +46,8 @@ class Rerun:
         moves: What other sessions left, for this one to go on with.
     """
 
+    _store: FollowedStore
+
     def __init__(self, moves: Moves | None = None) -> None:
         self.found = Comparison()
         self._rules = self.found.rules
@@ -54,8 +56,8 @@ class Rerun:
         self._unseen = UnseenMemory(self._rules)
         self._memory = FollowedMemory(self.found, self._unseen, self._moves)
         self._lessons = FollowedLessons(self._unseen)
+        # Nothing, and no store, until it has begun.
         self._start: Mapping[str, Any] = {}
-        self._led: FollowedStore | None = None
         self._time: float | str = 0.0
         self._flying: dict[int, PlannedCall] = {}
         # Calls that had been let through, and were refused before they ran.
@@ -112,17 +114,12 @@ class Rerun:
         """
         if isinstance(self._time, str) or moment > self._time:
             self._time = moment
-        return self._led
+        return self._store if self._start else None
 
     def texts(self) -> dict[int, str]:
         """Give the contracts by their identity as they were written, which one built again is not always."""
         pairs = zip(self._rules.contracts, self._rules.texts, strict=False)
         return {id(contract): text for contract, text in pairs if contract is not None}
-
-    @property
-    def _store(self) -> FollowedStore:
-        assert self._led is not None  # a session that has not begun takes no step
-        return self._led
 
     def _clock(self) -> float:
         if isinstance(self._time, str):
@@ -131,7 +128,7 @@ class Rerun:
 
     def _take(self, step: RecordedStep, rules: Mapping[str, Mapping[str, Any]]) -> None:
         says = step.says
-        if self._led is None and says["e"] != "start":
+        if not self._start and says["e"] != "start":
             raise RerunError("the session has no beginning here")
         self._time = says.get("at", self._time)
         match says["e"]:
@@ -179,9 +176,9 @@ class Rerun:
         self._rules.put(rules)
         self._fleet.watching = says.get("mode") == "shadow"
         self._start = says
-        self._led = store = self._new_store(thawed(says["state"]))
-        store.memory.state.resume(says.get("written", {}))
-        store.memory.digests.key = str(says["run"]).encode()
+        self._store = self._new_store(thawed(says["state"]))
+        self._store.memory.state.resume(says.get("written", {}))
+        self._store.memory.digests.key = str(says["run"]).encode()
 
     def _new_store(self, state: Mapping[str, Any] | None = None) -> FollowedStore:
         start = self._start
