@@ -271,6 +271,37 @@ def test_contracts_see_what_a_json_schema_does_not_name() -> None:
     assert args_seen(session) == [{"command": "ls", "shell": "bash"}]
 
 
+CONDITIONAL = {
+    "type": "object",
+    "properties": {
+        "kind": {"type": "string", "default": "cash"},
+        "options": {"default": {}, "properties": {"retries": {"type": "integer", "default": 5}}},
+        "elsewhere": {"$ref": "https://example.com/schema"},
+    },
+    "if": {"properties": {"kind": {"const": "card"}}},
+    "then": {"properties": {"number": {"type": "integer", "default": 4111}}},
+    "dependentRequired": {"kind": ["number"]},
+    "unevaluatedProperties": {"type": "integer"},
+}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"kind": "card"}, {"kind": "card", "number": "7"}, {"options": {}, "other": "7", "elsewhere": 7}],
+)
+def test_contracts_see_what_runs_whatever_a_json_schema_says(given: dict[str, Any]) -> None:
+    """LangChain takes it for a description: it fills nothing in, and makes nothing of another type."""
+    session = Session()
+    ran: list[dict[str, Any]] = []
+    pay = StructuredTool(
+        name="pay", description="Pay.", func=lambda **more: ran.append(more), args_schema=CONDITIONAL
+    )
+
+    govern_tool(session, pay).invoke(given)
+
+    assert args_seen(session) == ran
+
+
 @pytest.mark.parametrize("name", ["callbacks", "run_manager", "config"])
 def test_contracts_see_what_only_looks_as_if_it_were_injected(name: str) -> None:
     """A model can call an argument as it likes, and the framework adds what is declared only."""
