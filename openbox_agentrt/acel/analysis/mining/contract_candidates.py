@@ -27,6 +27,8 @@ _FEW = 3
 _MANY = 5
 _SHARED = 0.8
 _EXPECTED = 3.0
+# What calls of one tool have in common where they are told apart by no key.
+_ANY = "any"
 _AMOUNTS = ("amount", "total", "price", "cost", "sum", "quantity")
 
 
@@ -94,9 +96,17 @@ def _about(contract: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _precedence(index: Index, first: str, then: str) -> Iterator[Candidate]:
-    keyed = [*_keyed(index, first, then)]
+    shared = [(key, key) for key in sorted(index.values[first].keys() & index.values[then].keys())]
+    # A value that is the same everywhere says nothing about whose it is.
+    telling = [keys for keys in shared if len(index.values[then][keys[1]]) > 1]
+    plain, *by_key = _follows(index, first, then, [None, *telling])
+    keyed = [
+        _counted("must_precede", [first, then], held, counter, key=key)
+        for (key, _), (held, counter) in zip(telling, by_key, strict=True)
+        if held[True]
+    ]
     yield from keyed or _keyed_apart(index, first, then)
-    held, counter = _follows(index, first, then, None)
+    held, counter = plain
     if held.total() and held[True] / held.total() >= LIFT * index.chance_after(first, left_out=then):
         yield _counted("must_precede", [first, then], held, counter)
     answered, counter = _answered(index, first, then)
@@ -105,24 +115,23 @@ def _precedence(index: Index, first: str, then: str) -> Iterator[Candidate]:
         yield _counted("response", [first, then], answered, counter)
 
 
-def _keyed(index: Index, first: str, then: str) -> Iterator[Candidate]:
-    for key in sorted(index.values[first].keys() & index.values[then].keys()):
-        held, counter = _follows(index, first, then, (key, key))
-        # A value that is the same everywhere says nothing about whose it is.
-        if len(index.values[then][key]) > 1 and held[True]:
-            yield _counted("must_precede", [first, then], held, counter, key=key)
-
-
 def _keyed_apart(index: Index, first: str, then: str) -> Iterator[Candidate]:
     """Look for a key that the two tools call by different names."""
-    for one, other in itertools.product(sorted(index.values[first]), sorted(index.values[then])):
-        values, wanted = index.values[first][one], index.values[then][other]
-        if one == other or len(wanted) < _MANY or len(values & wanted) < _SHARED * len(wanted):
-            continue
-        held, counter = _follows(index, first, then, (one, other))
+    pairs = [
+        (one, other)
+        for one, other in itertools.product(sorted(index.values[first]), sorted(index.values[then]))
+        if one != other and _are_shared(index.values[first][one], index.values[then][other])
+    ]
+    for (one, other), (held, counter) in zip(pairs, _follows(index, first, then, pairs), strict=True):
         if held[True]:
             key = {first: one, then: other}
             yield _counted("must_precede", [first, then], held, counter, key=key)
+
+
+def _are_shared(values: Collection[Any], wanted: Collection[Any]) -> bool:
+    if len(wanted) < _MANY:
+        return False
+    return sum(value in values for value in wanted) >= _SHARED * len(wanted)
 
 
 def _counted(
@@ -137,25 +146,41 @@ def _counted(
 
 
 def _follows(
-    index: Index, first: str, then: str, keys: tuple[str, str] | None
-) -> tuple[Counter[bool], list[str]]:
-    held: Counter[bool] = Counter()
-    counter = []
-    for calls in index.both(first, then, needed=then):
-        if held[False] > index.tolerated(then):
+    index: Index, first: str, then: str, keys: Sequence[tuple[str, str] | None]
+) -> list[tuple[Counter[bool], list[str]]]:
+    """Count for each key, or for none, how often a call of `then` had one of `first` before it."""
+    found: list[tuple[Counter[bool], list[str]]] = [(Counter(), []) for _ in keys]
+    asked = list(zip(keys, found, strict=True))
+    most = index.tolerated(then)
+    for calls in index.both(first, then, needed=then) if asked else ():
+        count = sum(call.tool == then for call in calls)
+        for key, (held, counter) in asked:
+            late = _without_first(index, calls, then, key)
+            held[False] += len(late)
+            held[True] += count - len(late)
+            counter += map(index.where, late)
+        # Those that fail too often are not looked at to the end.
+        asked = [each for each in asked if each[1][0][False] <= most]
+        if not asked:
             break
-        seen: set[Any] = set()
-        for call in calls:
-            value = None if keys is None else call.args.get(keys[call.tool == then])
-            # A call without its key is refused, and allows nothing.
-            has_key = keys is None or (type(value) in (str, int, float) and spelt(value) != "")
-            if call.tool == then:
-                came = has_key and spelt(value) in seen
-                held[came] += 1
-                counter += [] if came else [index.where(call)]
-            if call.tool == first and call.outcome == "ok" and has_key:
-                seen.add(spelt(value))
-    return held, counter
+    return found
+
+
+def _without_first(
+    index: Index, calls: Sequence[ToolCallEvent], then: str, key: tuple[str, str] | None
+) -> list[ToolCallEvent]:
+    """Find the calls of `then` before which the other tool was not called, with the same value of a key."""
+    late = []
+    seen: set[Any] = set()
+    for call in calls:
+        # A call without its key is refused, and allows nothing.
+        value = _ANY if key is None else index.told(call).get(key[call.tool == then])
+        if call.tool == then:
+            if value is None or value not in seen:
+                late.append(call)
+        elif value is not None and call.outcome == "ok":
+            seen.add(value)
+    return late
 
 
 def _answered(index: Index, first: str, then: str) -> tuple[Counter[bool], list[str]]:

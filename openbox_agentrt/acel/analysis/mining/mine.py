@@ -6,11 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...contracts.base import ENDED
 from ...contracts.spec import build_contract
 from ...engine.call.lifecycle import conclude
+from ...engine.engine import Engine
+from ...engine.snapshot.lent_engine import CellNumbers, LentEngine
 from ...events import USER_PROMPT
 from ...reservation import Reservation
-from ...session import Session
+from ...session import Session, engine_of
 from ...violations import Violation
 from ..analyse import analyse
 from .contract_candidates import Candidate, candidates
@@ -185,15 +188,18 @@ def _refused(contracts: Sequence[dict[str, Any]], sessions: Iterable[Recorded]) 
     """
     built = tuple(build_contract({**contract, "mode": "shadow"}) for contract in contracts)
     found: dict[str, list[str]] = {contract["id"]: [] for contract in contracts}
+    engine = engine_of(Session(contracts=built, halt_on_violation=False))
+    engine.forgo_records()
+    lent = LentEngine(engine, CellNumbers())
     for recorded in sessions if built else ():
-        session = Session(contracts=built, halt_on_violation=False, max_trace=0, trace_window=0)
-        for id in {violation.id for violation in _watched(session, recorded)}:
+        lent.begin({})
+        for id in {violation.id for violation in _watched(engine, recorded)}:
             found[str(id)].append(recorded.name)
     return found
 
 
-def _watched(session: Session, recorded: Recorded) -> Iterator[Violation]:
-    """Let a session see what happened, calls that overlap included, and give what it would refuse."""
+def _watched(engine: Engine, recorded: Recorded) -> Iterator[Violation]:
+    """Let a new session see what happened, calls that overlap included, and give what it would refuse."""
     texts = recorded.said()
     begun: dict[int, Reservation] = {}
     for number, is_end in recorded.steps():
@@ -202,7 +208,7 @@ def _watched(session: Session, recorded: Recorded) -> Iterator[Violation]:
             conclude(begun.pop(number), call.result, outcome=call.outcome)
             continue
         for text in texts.get(number, ()):
-            session.reserve(USER_PROMPT, {"prompt": text}).commit(None)
-        begun[number] = session.reserve(call.tool, call.args)
+            engine.reserve(USER_PROMPT, {"prompt": text}, False).commit(None)
+        begun[number] = engine.reserve(call.tool, call.args, False)
         yield from begun[number].violations
-    yield from session.end_session()
+    yield from engine.close(ENDED)

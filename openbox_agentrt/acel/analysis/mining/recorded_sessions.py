@@ -29,6 +29,8 @@ class Placed(NamedTuple):
 
 _PlacedCalls: TypeAlias = list[Placed]
 
+_KEYS = (str, int, float)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
@@ -102,6 +104,7 @@ class Index:
         self.values: dict[str, dict[str, set[Any]]] = defaultdict(lambda: defaultdict(set))
         self._of: dict[str, list[dict[str, _PlacedCalls]]] = defaultdict(list)
         self._places: dict[int, str] = {}
+        self._told: dict[int, dict[str, str]] = {}
         self._calls: Counter[str] = Counter()
         self._after: dict[str, Counter[str]] = defaultdict(Counter)
         self._before: dict[str, Counter[str]] = defaultdict(Counter)
@@ -130,6 +133,14 @@ class Index:
         for by_tool in self._of[one]:
             if other in by_tool:
                 yield by_tool[one], by_tool[other]
+
+    def told(self, call: ToolCallEvent) -> dict[str, str]:
+        """Give the arguments of a call by which others may be told to be about the same."""
+        told = self._told.get(id(call))
+        if told is None:
+            spelled = {name: spelt(value) for name, value in call.args.items() if type(value) in _KEYS}
+            told = self._told[id(call)] = {name: value for name, value in spelled.items() if value}
+        return told
 
     def where(self, call: ToolCallEvent) -> str:
         """Say where a call stands, for people."""

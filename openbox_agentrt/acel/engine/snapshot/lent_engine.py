@@ -99,6 +99,8 @@ class LentEngine:
 
     def begin(self, state: Mapping[str, Any]) -> None:
         """Let a new session have it, with an initial state. The clock shows when that was written."""
+        # What has ended of the one before must not be counted for this one.
+        self._engine.store.settle()
         self._remember(_NEW)
         self._engine.state.renew(state)
 
