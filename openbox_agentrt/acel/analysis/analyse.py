@@ -12,11 +12,11 @@ from ..rulesfile import Rules
 from ..rulesfile.policy_tests import PolicyTest
 from .budget import Budget
 from .calls.alphabet import alphabet_of
-from .conditions.followed import open_parts
 from .findings.accepted import told_apart, unused
 from .findings.bad_endings import end_findings, is_unsure
 from .findings.endings import Endings
 from .findings.finding import KINDS, Analysis, Finding, Named, name_of
+from .findings.left_open import DECIDES, ENDS, LeftOpen, either_way
 from .findings.never_let_through import source_findings, tool_findings, tools_shut
 from .findings.questions import Possibility, Questions
 from .findings.redundant_contracts import idle_contracts
@@ -41,7 +41,6 @@ from .rules.tool_names import names_of, tools_in
 from .search.engine_machine import Machine
 from .search.explore import Aim, Explored, Look, explore
 from .search.next_steps import Time, World
-from .sentences import first_few, readable
 
 __all__ = ("MAX_STATES", "analyse", "named_contracts")
 
@@ -51,9 +50,6 @@ _FEW = 6
 _MOST_STATES = 3_000
 _QUICK_SHARES = 6
 _SHARES = 8
-_LET_THROUGH = "whether calls of {} are ever let through"
-_DECIDES = "whether each of {} ever decides"
-_ENDS = "whether every session can end with {} met"
 
 
 def analyse(
@@ -97,7 +93,7 @@ def analyse(
     # Of a pattern that is in no text, all is said.
     said = {f.contracts for f in findings if f.kind == "matcher-matches-nothing"}
     findings += [f for f in work.findings() if f.contracts[:1] not in said]
-    undecided = (*work.undecided, *subject.unshown)
+    undecided = (*work.left.said(), *subject.unshown)
     accepted = rules.accepted if isinstance(rules, Rules) else ()
     findings, meant = told_apart(findings, named, accepted)
     whole = not undecided and not unknown
@@ -105,7 +101,7 @@ def analyse(
     return Analysis(
         findings=tuple(_in_order(findings)),
         accepted=tuple(_in_order(meant)),
-        decided=len(known) - len(work.open),
+        decided=len(known) - len(work.left.open),
         undecided=undecided,
         not_analysed=tuple(f"{named[place]}: {why}" for place, why in unknown.items()),
         states=work.states,
@@ -130,20 +126,19 @@ class _Work:
     Search contracts part by part.
 
     Attributes:
-        open: The contracts of which something was not.
+        left: What was not decided.
         states: How many states were tried.
     """
 
     def __init__(self, subject: Subject, budget: Budget, tools: Collection[str]) -> None:
         self._subject = subject
         self._budget = budget
-        self.open: set[int] = set()
         self.states = 0
         self._names, self._has_all_names = names_of(subject.contracts, tools, budget.part(4))
         self._touched = touched(subject.contracts, self._names)
         self._calls = names_about(self._touched)
         self._questions = Questions(subject, self._calls, self._look_into)
-        self._left: dict[tuple[str, str], list[str]] = {}
+        self.left = LeftOpen(subject.named, has_all_names=self._has_all_names)
         # Where sessions may not end well.
         self._ends: list[SearchResult] = []
 
@@ -178,9 +173,9 @@ class _Work:
         """Name what there was no time to search."""
         tools = [name for name in component.names if self._names[name]]
         ending = [p for p in component.contracts if self._subject.contracts[p].at_end]
-        self._leave_tools(tools, because=NO_TIME)
-        self._leave_open(_DECIDES, component.contracts, because=NO_TIME)
-        self._leave_open(_ENDS, ending, because=NO_TIME)
+        self.left.add_tools(tools, because=NO_TIME)
+        self.left.add(DECIDES, component.contracts, because=NO_TIME)
+        self.left.add(ENDS, ending, because=NO_TIME)
 
     def _search(self, component: Component, budget: Budget) -> Iterator[SearchResult]:
         """Search contracts together where they are few, and else ask of one after the other."""
@@ -225,15 +220,15 @@ class _Work:
         open_places = self._either_way_of(tool for of in near.values() for tool in of)
         for tool in tools:
             why = (open_tools or WAITS) if answers[tool].unshown else answers[tool].why
-            self._leave_tools([tool], because=because or why)
+            self.left.add_tools([tool], because=because or why)
         for place in places:
             why = (open_places or WAITS) if place in near else answers[place].why
-            self._leave_open(_DECIDES, [place], because=because or why)
+            self.left.add(DECIDES, [place], because=because or why)
 
     def _either_way_of(self, tools: Iterable[str]) -> str:
         """Say what is taken either way of the conditions that are asked of calls of some tools."""
         places = dict.fromkeys(place for tool in tools for place in self._touched[tool])
-        return _either_way(self._subject.contracts[place] for place in places)
+        return either_way(self._subject.contracts[place] for place in places)
 
     def _search_ends(self, obliging: Sequence[int], budget: Budget) -> None:
         """Search how sessions end, of each obligation for itself."""
@@ -242,39 +237,22 @@ class _Work:
         ):
             self._ends += [] if ending.found is None else [ending.found]
             if ending.open is not None:
-                self._leave_open(_ENDS, sorted(ending.places), because=ending.open.why_not_whole)
+                self.left.add(ENDS, sorted(ending.places), because=ending.open.why_not_whole)
 
     def _leave_unshown(self, some: SearchResult) -> None:
         """Name what is possible only if a condition that is taken either way says so."""
         tools = list(unshown_tools(self._subject, some))
         places = list(unshown_contracts(self._subject, some))
-        either = _either_way(self._subject.contracts[place] for place in some.contracts) or WAITS
-        self._leave_tools(tools, because=either)
-        self.open.update(p for name in tools for p in self._touched[name] if p in some.contracts)
-        self._leave_open(_DECIDES, places, because=either)
-
-    @property
-    def undecided(self) -> list[str]:
-        """Say what was not decided, of everything that is alike in one line."""
-        patterns = "which tools fit which patterns over names: there are too many patterns"
-        said = [f"{what.format(first_few(of))}, since {why}" for (what, why), of in self._left.items()]
-        return [*([] if self._has_all_names else [patterns]), *said]
+        either = either_way(self._subject.contracts[place] for place in some.contracts) or WAITS
+        self.left.add_tools(tools, because=either)
+        self.left.open.update(p for name in tools for p in self._touched[name] if p in some.contracts)
+        self.left.add(DECIDES, places, because=either)
 
     def _leave_idle(self, place: int) -> None:
         """Name what never decided, where more values of a key could have let it."""
         contract = self._subject.contracts[place]
-        if place not in self.open and name_of(contract) not in self._subject.examples.decided:
-            self._leave_open(_DECIDES, [place], because=FEW_VALUES)
-
-    def _leave_tools(self, tools: Sequence[str], *, because: str) -> None:
-        if tools:
-            self._left.setdefault((_LET_THROUGH, because), []).extend(map(repr, tools))
-
-    def _leave_open(self, what: str, places: Sequence[int], *, because: str) -> None:
-        self.open.update(places)
-        if places:
-            names = [self._subject.named[place].name for place in places]
-            self._left.setdefault((what, because), []).extend(names)
+        if place not in self.left.open and name_of(contract) not in self._subject.examples.decided:
+            self.left.add(DECIDES, [place], because=FEW_VALUES)
 
     def _is_open_in_time(self, some: SearchResult) -> bool:
         """Tell whether it depends on times that are taken either way what there is to say."""
@@ -387,10 +365,3 @@ def _why_not_whole(found: Explored, budget: Budget, *, alphabet_whole: bool, nam
 def _lacking(some: SearchResult) -> str:
     """Say that a search had too few values of a key, if it had time for all others."""
     return FEW_VALUES if some.found.whole and some.found.world.lacks_values else ""
-
-
-def _either_way(contracts: Iterable[Declaration]) -> str:
-    """Say which part of conditions is taken either way, if any is."""
-    parts = list(dict.fromkeys(part for contract in contracts for part in open_parts(contract)))
-    more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-    return f"this is taken either way: {readable(parts[0]):.100}{more}" if parts else ""
