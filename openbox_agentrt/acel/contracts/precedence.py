@@ -58,8 +58,7 @@ class _Precedence(Template):
             self._give = Move(cell=seen, strict=False)
             if self.key is None and not self.ends:
                 self.goal = need
-        self._need = need
-        self._same = first.identity == then.identity
+        self._guards = () if first.identity == then.identity else (need,)
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
         first, then, voids = (*hits, False)[:3]
@@ -68,7 +67,7 @@ class _Precedence(Template):
         # What is voided is voided before it is given anew.
         moves = (self._void,) if voids else ()
         moves = (*moves, self._give) if first else moves
-        return Rule(guards=(self._need,) if then and not self._same else (), moves=moves)
+        return Rule(guards=self._guards if then else (), moves=moves)
 
 
 class MustPrecede(_Precedence):
