@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ...acel import ContractViolation, Session
 from ...acel.outcome import OutcomeHook
 from ..call import GovernedCall
-from ..unfit import REMEDY, report_unfit, report_unjudged
+from ..unfit import report_unfit, report_unjudged
 from .calls import CALL, ServerCall, rewritten
 from .outcome import ServerReading
-from .refusal import HALT, error_result, halted, told_to_client, unjudged
+from .refusal import HALT, error_result, halted, off_schema, told_to_client
 from .schema import OffSchemaError
 from .typed import ServerArguments, UnfitForServerError
 
@@ -54,10 +54,9 @@ async def judged(
         report_unfit(session, call.tool, call.args, error.fault)
         return finished(ctx, error_result(str(error)))
     except OffSchemaError as error:
-        log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
-        report_unfit(session, call.tool, call.args, str(error))
+        told = off_schema(session, call, error)
         if session.mode == "enforce":
-            return answer(ctx, *unjudged(call.tool, reason=str(error), remedy=REMEDY))
+            return answer(ctx, *told)
     except Exception as error:
         # Fail-closed: nobody knows what would run.
         report_unjudged(session, call.tool, call.args, error)

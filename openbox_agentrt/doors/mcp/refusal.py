@@ -6,11 +6,17 @@ record of the violation is not: that holds the trace, the state and the argument
 the evidence.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ...acel import Broken, ContractViolation, Refusal, Violation
+from ...acel import Broken, ContractViolation, Refusal, Session, Violation
 from ...acel.refusal import MAX_NAME
+from ..unfit import REMEDY, report_unfit
+from .calls import ServerCall
+from .schema import OffSchemaError
+
+log = logging.getLogger(__name__)
 
 HALT = "ACEL HALT: "
 
@@ -68,3 +74,10 @@ def unjudged(tool: str, *, reason: str, remedy: str) -> tuple[str, dict[str, Any
     text = f"call to {tool[:MAX_NAME]!r} refused, {reason}; {remedy}"
     data["refusal"]["message"] = text
     return text, data
+
+
+def off_schema(session: Session, call: ServerCall, error: OffSchemaError) -> tuple[str, dict[str, Any]]:
+    """Note a call that is not as its tool was listed, and give text and structured half of its refusal."""
+    log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
+    report_unfit(session, call.tool, call.args, str(error))
+    return unjudged(call.tool, reason=str(error), remedy=REMEDY)

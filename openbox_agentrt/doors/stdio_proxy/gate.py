@@ -23,9 +23,9 @@ from ...acel.halts import heed
 from ...acel.outcome import OutcomeHook
 from ..mcp.calls import CALL, ServerCall, gated_methods
 from ..mcp.outcome import ServerReading, is_waiting_error
-from ..mcp.refusal import refused_data, text_of, unjudged, withheld_data
+from ..mcp.refusal import off_schema, refused_data, text_of, withheld_data
 from ..mcp.schema import OffSchemaError
-from ..unfit import REMEDY, report_unclear, report_unfit, report_unjudged
+from ..unfit import report_unclear, report_unjudged
 from .listing import Listing
 from .owed import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Owed, error_of, line_of
 from .reading import Message, Noise, Unclear, id_key, read_client_line
@@ -218,10 +218,9 @@ class StdioGate:
             if entry.method == CALL:
                 call = replace(call, args=self._listing.read(call.tool, call.args))
         except OffSchemaError as error:
-            log.warning("a call to %r is not as its tool was listed: %s", call.tool, error)
-            report_unfit(self._session, call.tool, call.args, str(error))
+            told = off_schema(self._session, call, error)
             if self._enforces:
-                return entry.answer(*unjudged(call.tool, reason=str(error), remedy=REMEDY))
+                return entry.answer(*told)
         return self._reserve(entry, call)
 
     def _check_spelling(self, call: ServerCall) -> None:
