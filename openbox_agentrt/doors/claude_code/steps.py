@@ -96,6 +96,8 @@ class _Writer:
 
     def _halt(self, why: str | None) -> None:
         """Note that a person had halted the session when a call was asked for, or had lifted that."""
+        if why == self._halted_by:
+            return
         store = engine_of(self._session).store
         if self._halted_by is not None:
             store.lift()
@@ -106,10 +108,9 @@ class _Writer:
     def _apply(self, entry: Mapping[str, Any]) -> None:
         session = self._session
         self._store.line = entry
+        if entry["event"] in ("pre", "deny"):
+            self._halt(entry.get("halted_by"))
         match entry["event"]:
-            case "pre" | "deny" if self._halted_by != entry.get("halted_by"):
-                self._halt(entry.get("halted_by"))
-                self._apply(entry)
             case "pre":
                 self._open[entry["call"]] = session.reserve(entry["tool"], entry["args"], started=True)
             case "deny" if entry["args"] is not None and session.would(entry["tool"], entry["args"]):
