@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from functools import cached_property
 
 from openbox_agentrt._plain.digest import text_digest
 from openbox_agentrt._plain.strict_json import read_json
+from openbox_agentrt._values import dataclass
 from openbox_agentrt.doors.claude_code.folder import HookFault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeGuard
 
 # How a call can end, as the client reports it.
 POST_EVENTS = ("PostToolUse", "PostToolUseFailure", "PermissionDenied")
@@ -33,6 +35,7 @@ MAX_INPUT = 64 * 1024 * 1024
 _MAX_SESSION_ID = 1024
 
 
+@dataclass(kw_only=True)
 class HookEvent:
     """
     Hold one event of a Claude Code session.
@@ -49,32 +52,17 @@ class HookEvent:
         result: What the tool returned.
     """
 
-    __slots__ = ("args", "call_id", "name", "ok", "ran", "repeated_stop", "result", "session_id", "tool")
+    name: str
+    session_id: str
+    tool: str = ""
+    args: Mapping[str, Any]
+    call_id: str | None = None
+    ran: bool = True
+    ok: bool = True
+    repeated_stop: bool = False
+    result: Any = None
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        session_id: str,
-        tool: str = "",
-        args: Mapping[str, Any],
-        call_id: str | None = None,
-        ran: bool = True,
-        ok: bool = True,
-        repeated_stop: bool = False,
-        result: Any = None,
-    ) -> None:
-        self.name = name
-        self.session_id = session_id
-        self.tool = tool
-        self.args = args
-        self.call_id = call_id
-        self.ran = ran
-        self.ok = ok
-        self.repeated_stop = repeated_stop
-        self.result = result
-
-    @property
+    @cached_property
     def digest(self) -> str:
         """Stands for the tool and its arguments: two calls with one digest are the same call made twice."""
         text = json.dumps([self.tool, self.args], sort_keys=True, separators=(",", ":"))
@@ -117,7 +105,7 @@ def event_from(raw: Mapping[str, Any]) -> HookEvent:
         HookFault: A field that is needed is not what it should be.
     """
     name: str = raw["hook_event_name"]
-    session_id: Any = raw.get("session_id")
+    session_id = raw.get("session_id")
     if not is_session_id(session_id):
         raise HookFault("the event has no session_id")
     if name == PROMPT_EVENT:
@@ -151,7 +139,7 @@ def event_from(raw: Mapping[str, Any]) -> HookEvent:
     )
 
 
-def is_session_id(value: object) -> bool:
+def is_session_id(value: object) -> TypeGuard[str]:
     """Tell whether a value can name a session."""
     return isinstance(value, str) and 0 < len(value) <= _MAX_SESSION_ID
 

@@ -7,6 +7,7 @@ that of any number of processes that judge at once, each sees the calls that the
 
 from __future__ import annotations
 
+from openbox_agentrt._values import dataclass
 from openbox_agentrt.doors.claude_code.event import HookEvent
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.history import History, read_history
@@ -32,6 +33,7 @@ waiting for it. It stays counted.
 """
 
 
+@dataclass(slots=True, kw_only=True)
 class Ruling:
     """
     Say what was decided about a call.
@@ -41,11 +43,8 @@ class Ruling:
         violations: What it breaks, contracts that only watch included.
     """
 
-    __slots__ = ("reason", "violations")
-
-    def __init__(self, *, reason: str | None = None, violations: tuple[Violation, ...] = ()) -> None:
-        self.reason = reason
-        self.violations = violations
+    reason: str | None = None
+    violations: tuple[Violation, ...] = ()
 
 
 def begin_call(
@@ -110,13 +109,13 @@ def begin_call(
         step = reservation.step
         reservation, told = reserve_in_fleet(rules.of_fleet, event, fleet, replica.keeper, step=step)
         line |= told
-    refusal = reservation.refusal
-    if refusal is not None:
-        line |= _denied(refusal, halted_by, is_closed=replica.session.closed is not None)
+    ruling = Ruling(violations=(*replica.late, *replica.found))
+    if reservation.refusal is not None:
+        line |= _denied(reservation.refusal, halted_by, is_closed=replica.session.closed is not None)
         line["args"] = line["args"] if keeps_refused else None
+        ruling.reason = line["reason"]
     log.append(line)
-    reason = None if refusal is None else _reason(refusal)
-    return Ruling(reason=reason, violations=(*replica.late, *replica.found))
+    return ruling
 
 
 def _asked_before(calls: Calls, key: str, event: HookEvent) -> Ruling | None:

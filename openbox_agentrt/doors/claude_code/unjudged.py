@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from openbox_agentrt.acel.session import Session
 from openbox_agentrt.doors.claude_code.event import (
-    CALL_EVENTS,
+    END_EVENTS,
     MAX_INPUT,
     POST_EVENTS,
     PROMPT_EVENT,
@@ -51,10 +51,10 @@ def unjudged_event(
     session = Session(session_id=event.session_id)
     # A fault of ours is in our words, which hold no argument.
     words = str(error) if isinstance(error, HookFault) else None
-    if expected is POST_EVENTS:
-        report_unnoted(session, event.tool, event.args, error, fault=words)
-    elif expected is not CALL_EVENTS:
+    if expected == END_EVENTS:
         report_unsettled(session, error, fault=words)
+    elif expected == POST_EVENTS:
+        report_unnoted(session, event.tool, event.args, error, fault=words)
     elif is_read:
         report_unjudged(session, event.tool, event.args, error, fault=words)
     else:
@@ -70,7 +70,7 @@ def _guessed(data: bytes, expected: Collection[str], nameless: str) -> HookEvent
         # The hook is set for another event than its own.
         return None
     tool = "user_prompt" if name == PROMPT_EVENT else tool if isinstance(tool, str) else ""
-    named = session if isinstance(session, str) and is_session_id(session) else nameless
+    named = session if is_session_id(session) else nameless
     return HookEvent(name="", session_id=named, tool=tool, args={})
 
 
