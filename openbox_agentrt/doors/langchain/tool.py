@@ -266,19 +266,22 @@ def _as_message(tool: Any, stopped: ToolStoppedError, kwargs: Mapping[str, Any])
 def _governed_function(gate: ToolGate, function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = Parameters(gate.wrapped.name, function, gate.session)
     arguments = functools.cache(lambda: ToolArguments(gate.wrapped, function))
+
+    def judging(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[GovernedCall, Callable[..., Any]]:
+        bound = parameters.call(args, kwargs)
+        return gate.judging(arguments(), *_as_listed(gate.wrapped, bound.named), bound.func)
+
     governed: Callable[..., Any]
     if is_coroutine_function(function):
 
         async def governed(*args: Any, **kwargs: Any) -> Any:
-            bound = parameters.call(args, kwargs)
-            call, work = gate.judging(arguments(), *_as_listed(gate.wrapped, bound.named), bound.func)
+            call, work = judging(args, kwargs)
             return await call.arun(work)
 
     else:
 
         def governed(*args: Any, **kwargs: Any) -> Any:
-            bound = parameters.call(args, kwargs)
-            call, work = gate.judging(arguments(), *_as_listed(gate.wrapped, bound.named), bound.func)
+            call, work = judging(args, kwargs)
             return call.run(work)
 
     functools.update_wrapper(governed, function)
