@@ -137,7 +137,7 @@ class _Reader:
             if not isinstance(schema, Mapping) or "$ref" not in schema:
                 break
             schema = self._referred(schema["$ref"])
-        return not isinstance(schema, Mapping) or not isinstance(value, Mapping) or _is_meant(value, schema)
+        return not isinstance(schema, Mapping) or not isinstance(value, Mapping) or _has_marks(value, schema)
 
     def problem(self, value: Any, schema: object, path: tuple[str, ...]) -> str | None:
         """Say what is wrong with a value first; None if nothing is."""
@@ -228,7 +228,7 @@ def _at(found: object, name: str) -> object:
     return found.get(name) if isinstance(found, Mapping) else None
 
 
-def _is_meant(value: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+def _has_marks(value: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
     """Tell whether an object has what tells this schema from others: required names, and constants."""
     if _mismatch((), value, schema) is not None:
         return False
