@@ -14,7 +14,7 @@ import asyncio
 import copy
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_rt import AgentConfig, AgentLoop, AgentRunResult, StructuredOutputValidationError
@@ -194,13 +194,15 @@ async def run_governed(
         pausable=True,
     )
     async with scope as run:
+        was_cancelled = _watch_cancellation() if _waits_for_helpers(loop, kwargs) else None
         if _takes_stop_requested(inner):
-            kwargs["stop_requested"] = _stop_requested(run, kwargs.get("stop_requested"))
+            asked = (run.must_stop, was_cancelled, kwargs.get("stop_requested"))
+            kwargs["stop_requested"] = _any_of([ask for ask in asked if ask is not None])
         run.estimate_cost = loop.cost_estimator
         run.side_effect_of = functools.partial(_side_effect, loop)
         work = inner(*args, **kwargs)
-        if _waits_for_helpers(loop, kwargs):
-            work = _not_losing_cancellation(work)
+        if was_cancelled is not None:
+            work = _not_losing_cancellation(work, was_cancelled)
         result = await _structured(run, work)
         if run.asked_calls:
             note_refused_calls(run, result.messages)
@@ -242,17 +244,23 @@ def _waits_for_helpers(loop: AgentLoop, kwargs: Mapping[str, Any]) -> bool:
     )
 
 
-async def _not_losing_cancellation(work: Awaitable[T]) -> T:
+def _watch_cancellation() -> Callable[[], bool]:
+    """Give what tells whether the calling task has been cancelled since."""
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    return lambda: task is not None and task.cancelling() > before
+
+
+async def _not_losing_cancellation(work: Awaitable[T], was_cancelled: Callable[[], bool]) -> T:
     """
     Await `work`, and do not return when its task was cancelled meanwhile.
 
     Agent-RT waits for its helper tasks under ``suppress(CancelledError)``, where a cancellation that
-    arrives at that moment is lost: the run would go on to its end as if nobody had asked it to stop.
+    arrives at that moment is lost: the run would go on to its end as if nobody had asked it to stop. So
+    Agent-RT is also told to stop before the next step.
     """
-    task = asyncio.current_task()
-    before = 0 if task is None else task.cancelling()
     value = await work
-    if task is not None and task.cancelling() > before:
+    if was_cancelled():
         raise asyncio.CancelledError
     return value
 
@@ -284,8 +292,8 @@ def _subject(
     return None if of is None else of(agent, messages, tool_context)
 
 
-def _stop_requested(run: RunState, asked: Callable[[], bool] | None) -> Callable[[], bool]:
-    return run.must_stop if asked is None else lambda: run.must_stop() or asked()
+def _any_of(asked: Sequence[Callable[[], bool]]) -> Callable[[], bool]:
+    return asked[0] if len(asked) == 1 else lambda: any(ask() for ask in asked)
 
 
 @functools.lru_cache(maxsize=256)

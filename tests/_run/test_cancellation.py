@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from agent_rt import AgentLoop, AgentRunLimits, CancellationToken
+from agent_rt import AgentLoop, AgentRunLimits, CancellationToken, ModelRequest, ModelStreamEvent
 
 from openbox_agentrt import current_run
 from openbox_agentrt._core.transport.direct import LocalLine
@@ -323,3 +323,33 @@ async def test_cancelling_at_every_point(
     else:
         pytest.fail("the run has more points than the test looks at")
     assert at > 10, "the run was not interrupted: this test would pass without checking anything"
+
+
+class _Cancelling(ScriptedProvider):
+    """Cancel the run at the very end of the first stream, where Agent-RT loses that."""
+
+    run: asyncio.Task[Any]
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelStreamEvent]:
+        async for event in super().stream(request):
+            yield event
+        self.run.cancel()
+
+
+async def test_a_run_whose_cancellation_agent_rt_loses_starts_nothing_more(make_stage: Any, kit: Any) -> None:
+    """The tools that the model has asked for are not called any more."""
+    stage, paid = await make_stage(), []
+    provider = _Cancelling(Call(name="pay"), Call(name="pay"), "done")
+    registry = kit.registry({"pay": lambda: paid.append(1)})
+    loop = stage.governance.govern_loop(AgentLoop(provider, tool_registry=registry))
+
+    async def on_event(event: Any) -> None: ...
+
+    provider.run = asyncio.create_task(
+        loop.run_streaming(kit.agent(), [kit.user("go")], on_event, limits=AgentRunLimits(timeout_seconds=30))
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await provider.run
+
+    assert paid == []
+    assert stage.story()[-1] == "WorkflowFailed"
