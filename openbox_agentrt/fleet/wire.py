@@ -8,13 +8,13 @@ they stay below 2^53.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
 
 from .._plain.calendar import Per
 from .._plain.digest import text_digest
+from .periods import edges_around
 from .plan import CellKind, FleetCell, FleetGuard, FleetMove, FleetPlan, GuardKind, MoveKind
 
 BUCKETS = 100
@@ -89,17 +89,15 @@ def cell_id(cell: FleetCell) -> str:
     return f"{_hash(cell.name, cell.scale)}:{_bounded(cell.key)}"
 
 
-def wire(
-    plan: FleetPlan, edges: Callable[[Per, str], tuple[int, ...]]
-) -> tuple[WirePlan, tuple[WireGuard, ...]]:
-    """Write a plan for a store, with the edges of the periods around now."""
+def wire(plan: FleetPlan, now: int) -> tuple[WirePlan, tuple[WireGuard, ...]]:
+    """Write a plan for a store, with the edges of the periods around `now`, the store's time."""
     cells = tuple(
         WireCell(
             cell_id(cell),
             cell.kind,
             cell.within,
             None if cell.within is None else -(-cell.within // BUCKETS),
-            None if cell.per is None else edges(cell.per, cell.tz),
+            None if cell.per is None else edges_around(cell.per, cell.tz, now),
         )
         for cell in plan.cells
     )

@@ -83,9 +83,7 @@ def test_what_never_fits_is_not_told_to_wait(
     now[0] = at("2026-05-05T12:00")
     line.run([Beat(worker="w", lease_us=10**13, join=True)])
     cell = FleetCell(kind=kind, name="paid", per="day", tz=BERLIN)
-    sent, guards = wire(
-        FleetPlan(cells=(cell,), guards=(guard,)), lambda per, tz: edges_around(per, tz, now[0])
-    )
+    sent, guards = wire(FleetPlan(cells=(cell,), guards=(guard,)), now[0])
 
     refused = line.run([Reserve(lease="a", worker="w", plan=sent, guards=guards)])[0]
 
@@ -106,7 +104,7 @@ def test_a_cell_begins_anew_with_its_day(clocked: tuple[StoreLine, list[int]]) -
     )
 
     def reserve(lease: str) -> StepAnswer:
-        sent, guards = wire(plan, lambda per, tz: edges_around(per, tz, now[0]))
+        sent, guards = wire(plan, now[0])
         return line.run([Reserve(lease=lease, worker="w", plan=sent, guards=guards)])[0]
 
     assert reserve("a").said == "ok"

@@ -128,7 +128,7 @@ def test_a_file_that_is_no_store_is_said(tmp_path: Path) -> None:
 def test_what_the_steps_of_a_trip_share_is_read_and_written_once(path: Path) -> None:
     """The end of one call and the next one, in one transaction: eleven statements, the numbers right."""
     line = SqliteLine(path)
-    plan, guards = wire(at_most(9), lambda per, tz: ())
+    plan, guards = wire(at_most(9), 0)
     cell = plan.c[0].id
 
     def reserve(lease: str) -> Reserve:

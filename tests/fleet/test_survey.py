@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from openbox_agentrt.fleet import FleetCell, FleetMove, FleetPlan
-from openbox_agentrt.fleet.periods import SECOND, edges_around
+from openbox_agentrt.fleet.periods import SECOND
 from openbox_agentrt.fleet.redis.line import RedisLine
 from openbox_agentrt.fleet.sqlite import SqliteLine
 from openbox_agentrt.fleet.steps import Beat, Finish, Reserve, StoreLine
@@ -40,7 +40,7 @@ def count(line: StoreLine, number: int, now: int) -> None:
         for at, cell in enumerate(CELLS)
     )
     plan = FleetPlan(cells=CELLS, moves=moves)
-    sent, guards = wire(plan, lambda per, tz: edges_around(per, tz, now))
+    sent, guards = wire(plan, now)
     lease, ids = f"w{number}.1", tuple(map(cell_id, CELLS))
     join = Beat(worker=f"w{number}", lease_us=30 * SECOND, join=True)
     reserve = Reserve(lease=lease, worker=f"w{number}", plan=sent, guards=guards, started=True)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from itertools import count
 
 from ..answers import Finished, How, Lease, Reserved
-from ..periods import edges_around
 from ..plan import FleetPlan
 from ..steps import Adopt, Finish, Park, Reserve, Start, Step, StepAnswer, StoreLine, parked
 from ..wire import about, encoded, wire
@@ -63,8 +62,7 @@ class LeaseSteps:
 
     def ran_without(self, plan: FleetPlan, how: How) -> RecentLease:
         """Make a lease of a call that ran without one."""
-        now = self._membership.store_time()
-        sent, _ = wire(plan, lambda per, tz: edges_around(per, tz, now))
+        sent, _ = wire(plan, self._membership.store_time())
         return RecentLease(self._next_lease(), self._membership.worker.id, sent, True, how)
 
     def step(self, request: Question) -> Step:
@@ -93,8 +91,7 @@ class LeaseSteps:
         worker = self._membership.worker
         if request.worker != worker.id or not request.lease:
             request.worker, request.lease = worker.id, self._next_lease()
-        now = self._membership.store_time()
-        request.sent, guards = wire(request.plan, lambda per, tz: edges_around(per, tz, now))
+        request.sent, guards = wire(request.plan, self._membership.store_time())
         return Reserve(
             lease=request.lease,
             worker=worker.id,

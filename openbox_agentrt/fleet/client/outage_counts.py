@@ -15,7 +15,7 @@ from itertools import count
 
 from ..answers import Finished, Lease, Reserved
 from ..judge.in_memory import MemoryLine, MemoryTables
-from ..periods import SECOND, edges_around
+from ..periods import SECOND
 from ..plan import FleetPlan
 from ..steps import Beat, Finish, Reserve
 from ..wire import wire
@@ -53,8 +53,7 @@ class LocalCounts:
         """Judge a plan by what was counted here. `prefix` makes the lease's id one of its own."""
         with self._lock:
             self._settle(self._entries)
-            now = self._store_time()
-            sent, guards = wire(plan, lambda per, tz: edges_around(per, tz, now))
+            sent, guards = wire(plan, self._store_time())
             lease = f"{prefix}.local{next(self._numbers)}"
             step = Reserve(
                 lease=lease, worker=_WORKER, plan=sent, guards=guards, started=started, force=force, dry=dry

@@ -31,7 +31,7 @@ class Store:
 
     def reserve(self, plan: FleetPlan, *, lease: str = "", by: int | None = None) -> StepAnswer:
         self._leases += 1
-        sent, guards = wire(plan, lambda per, tz: ())
+        sent, guards = wire(plan, self.now[0])
         return self.line.run(
             [
                 Reserve(
@@ -96,7 +96,7 @@ def test_what_a_dead_worker_reserved_is_free_after_its_lease_and_not_before(stor
     """Who is refused is told whose lease is over, and settles it."""
     plan = window("stamps", 1)
     cells = tuple(map(cell_id, plan.cells))
-    sent, guards = wire(plan, lambda per, tz: ())
+    sent, guards = wire(plan, store.now[0])
     store.line.run([Beat(worker="dying", lease_us=30 * SECOND, join=True)])
     store.line.run([Reserve(lease="d", worker="dying", plan=sent, guards=guards)])
     settle = Finish(lease="d", worker="dying", how="settle", cells=cells)

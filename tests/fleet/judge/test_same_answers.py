@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from openbox_agentrt.fleet import FleetCell, FleetGuard, FleetMove, FleetPlan
 from openbox_agentrt.fleet.amounts import LARGEST
 from openbox_agentrt.fleet.judge.in_memory import MemoryLine
-from openbox_agentrt.fleet.periods import SECOND, edges_around
+from openbox_agentrt.fleet.periods import SECOND
 from openbox_agentrt.fleet.redis.line import RedisLine
 from openbox_agentrt.fleet.sqlite import SqliteLine
 from openbox_agentrt.fleet.steps import (
@@ -140,7 +140,7 @@ class Program:
         again = self.leases and self.rnd.random() < 0.1
         lease = self.rnd.choice(list(self.leases)) if again else f"l{self.number}"
         plan, worker = self.leases.setdefault(lease, (self.plan(), self.rnd.choice(WORKERS)))
-        sent, guards = wire(plan, lambda per, tz: edges_around(per, tz, self.clock.now))
+        sent, guards = wire(plan, self.clock.now)
         return Reserve(
             lease=lease,
             worker=worker,
