@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from openbox_agentrt.fleet import Fleet, RedisFleet, SqliteFleet
-from openbox_agentrt.fleet.judge.in_memory import MemoryLine
-from openbox_agentrt.fleet.redis.line import RedisLine
-from openbox_agentrt.fleet.sqlite import SqliteLine
 from openbox_agentrt.fleet.steps import StoreLine
+from tests.fleet.lines import KINDS, open_line
 from tests.fleet.redis_server import BINARY, RedisServer
 
 
@@ -43,22 +41,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'fleet.db'}"
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=KINDS)
 def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[StoreLine, list[int]]]:
     """A store that nobody used, and its clock, which is set by hand before it is asked."""
     now = [0]
-
-    def clock() -> int:
-        return now[0]
-
-    line: StoreLine
-    if request.param == "memory":
-        line = MemoryLine(clock=clock)
-    elif request.param == "sqlite":
-        line = SqliteLine(tmp_path / "fleet.db", timeout_seconds=20, clock=clock)
-    else:
-        url = request.getfixturevalue("shared_server").url
-        line = RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock)
+    url = request.getfixturevalue("shared_server").url if request.param == "redis" else ""
+    line = open_line(request.param, tmp_path, url, lambda: now[0])
     with closing(line):
         yield line, now
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import uuid
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,10 +14,7 @@ from hypothesis import strategies as st
 
 from openbox_agentrt.fleet import FleetCell, FleetGuard, FleetMove, FleetPlan
 from openbox_agentrt.fleet.amounts import LARGEST
-from openbox_agentrt.fleet.judge.in_memory import MemoryLine
 from openbox_agentrt.fleet.periods import SECOND
-from openbox_agentrt.fleet.redis.line import RedisLine
-from openbox_agentrt.fleet.sqlite import SqliteLine
 from openbox_agentrt.fleet.steps import (
     Adopt,
     Beat,
@@ -29,10 +25,10 @@ from openbox_agentrt.fleet.steps import (
     Start,
     Step,
     StepAnswer,
-    StoreLine,
     parked,
 )
 from openbox_agentrt.fleet.wire import cell_id, wire
+from tests.fleet.lines import KINDS, open_line
 from tests.fleet.redis_server import RedisServer
 
 BEGIN = 1_796_024_859_715_449
@@ -225,11 +221,7 @@ def play(url: str, seed: int, *, steps: int) -> Counter[str]:
     clock, said = Clock(), Counter[str]()
     program = Program(random.Random(seed), clock)
     with TemporaryDirectory() as folder:
-        lines: list[StoreLine] = [
-            MemoryLine(clock=clock),
-            SqliteLine(Path(folder) / "fleet.db", timeout_seconds=20, clock=clock),
-            RedisLine(url, uuid.uuid4().hex, timeout_seconds=20, clock=clock),
-        ]
+        lines = [open_line(kind, Path(folder), url, clock) for kind in KINDS]
         try:
             for worker in WORKERS:
                 for line in lines:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import uuid
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,12 +11,11 @@ from tempfile import TemporaryDirectory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt.fleet.judge.in_memory import MemoryLine
 from openbox_agentrt.fleet.periods import SECOND
-from openbox_agentrt.fleet.redis.line import RedisLine
 from openbox_agentrt.fleet.sqlite import SqliteLine
 from openbox_agentrt.fleet.steps import Beat, Hold, Keep, SessionStand, Step, StepAnswer, StoreLine
 from tests.fleet.judge.test_same_answers import WORKERS, Clock, beat
+from tests.fleet.lines import KINDS, open_line
 from tests.fleet.redis_server import RedisServer
 
 IDLE = 86_400 * SECOND
@@ -94,11 +92,7 @@ def test_all_stores_answer_the_same(shared_server: RedisServer, seed: int) -> No
     clock, said = Clock(), Counter[str]()
     program = Program(random.Random(seed), clock)
     with TemporaryDirectory() as folder:
-        lines: list[StoreLine] = [
-            MemoryLine(clock=clock),
-            SqliteLine(Path(folder) / "fleet.db", timeout_seconds=20, clock=clock),
-            RedisLine(shared_server.url, uuid.uuid4().hex, timeout_seconds=20, clock=clock),
-        ]
+        lines = [open_line(kind, Path(folder), shared_server.url, clock) for kind in KINDS]
         names = [_Names() for _ in lines]
         try:
             for worker in WORKERS:
