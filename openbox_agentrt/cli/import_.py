@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from ..traces.formats import Recordings
 from ..traces.written import rows_of
 from .options import Format, RedactField
 from .progress import Progress
+from .text import tell_unread
 
 app = typer.Typer(add_completion=False)
 
@@ -31,8 +31,5 @@ def import_(
             if row.get(name) is not None and redact:
                 row[name] = redactor.redact(row[name])
         print(json.dumps(row, default=str))
-    for reason, count in recordings.unread.items():
-        print(f"not read: {count:,} {reason}", file=sys.stderr)
-    for error in recordings.unjudged.first:
-        print(f"not read: {error}", file=sys.stderr)
+    tell_unread(recordings)
     return 0

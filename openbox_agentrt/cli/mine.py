@@ -19,7 +19,7 @@ from ..traces.sampled import SampledCall, SampledSessions, own_name
 from .options import AsJson, Format
 from .progress import Progress
 from .running import InputError
-from .text import print_result, say
+from .text import print_result, tell_unread
 
 app = typer.Typer(add_completion=False)
 
@@ -47,10 +47,7 @@ def mine_recordings(
     held = recorded_sessions(Progress("events").counted(recordings.events()))
     if not held.sessions:
         raise InputError(f"there are no calls in {', '.join(map(repr, paths))}")
-    for why, count in recordings.unread.most_common():
-        say(f"not read: {count:,}, {why}", error=True)
-    for error in recordings.unjudged.first:
-        say(f"not read: {error}", error=True)
+    tell_unread(recordings)
     found = mine(
         held.sessions,
         min_support=min_support,

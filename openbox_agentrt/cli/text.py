@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..acel.rulesfile import RulesWarning
+    from ..traces.formats import Recordings
 
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -51,3 +52,11 @@ def print_warnings(rules: str, warnings: Iterable[RulesWarning]) -> None:
     """Print what is odd about a rules file on standard error, with the file and the line."""
     for warning in warnings:
         say(f"warning: {warning.within(rules)}", error=True)
+
+
+def tell_unread(recordings: Recordings) -> None:
+    """Print on standard error what of recordings was not read: how much of each kind, and which files."""
+    for reason, count in recordings.unread.most_common():
+        say(f"not read: {count:,} {reason}", error=True)
+    for error in recordings.unjudged.first:
+        say(f"not read: {error}", error=True)
