@@ -10,7 +10,7 @@ import typer
 
 from ..evidence.keys import read_public_key
 from ..local_core import LocalCore
-from .core import DEFAULT_DATABASE, Database, listening_at, name_of_user, tell_link
+from .core import DEFAULT_DATABASE, Database, decider, listening_at, tell_link
 from .options import By, Fleet, Host, Port, PublicKey, RedactField
 from .stopping import until_stopped
 from .text import say
@@ -90,7 +90,7 @@ def console(
                 rules=rules,
                 public_key=None if key is None else read_public_key(key),
                 redact_fields=redact_field or (),
-                who=name_of_user() if by is None else by,
+                who=decider(by),
                 fleet=fleet,
             )
         ) as sources,

@@ -137,7 +137,7 @@ def _console(
             rules=rules,
             public_key=None if key is None else read_public_key(key),
             redact_fields=redact_fields or (),
-            who=name_of_user() if by is None else by,
+            who=decider(by),
         )
         served.callback(sources.close)
         with listening_at("127.0.0.1", port, options="--console-port"):
@@ -194,7 +194,7 @@ def show(
 def approve(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Let the work of an approval happen."""
     with existing(db) as core:
-        decided = core.approve(approval_id, note, by=name_of_user() if by is None else by)
+        decided = core.approve(approval_id, note, by=decider(by))
     typer.echo(f"approved {decided.activity_type} {decided.id}")
 
 
@@ -202,7 +202,7 @@ def approve(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = 
 def reject(approval_id: Waiting, db: Database = DEFAULT_DATABASE, note: Note = "", by: By = None) -> None:
     """Refuse the work of an approval."""
     with existing(db) as core:
-        decided = core.reject(approval_id, note, by=name_of_user() if by is None else by)
+        decided = core.reject(approval_id, note, by=decider(by))
     typer.echo(f"rejected {decided.activity_type} {decided.id}")
 
 
@@ -269,8 +269,10 @@ def _where(db: str) -> str:
     return "" if db == DEFAULT_DATABASE else f" --db {shlex.quote(db)}"
 
 
-def name_of_user() -> str:
-    """Give the login name of whoever runs this."""
+def decider(named: str | None = None) -> str:
+    """Name who decides: whoever is named, or whoever runs this, by the login name."""
+    if named is not None:
+        return named
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -21,7 +21,7 @@ from ..demo.narrator import Narrator
 from ..demo.play import NoModelError, Stage, play
 from ..evidence.keys import ed25519_signer
 from ..local_core import LocalCore
-from .core import name_of_user
+from .core import decider
 from .options import Port
 from .running import InputError
 
@@ -90,7 +90,7 @@ def _with_console(
     def beside(core: LocalCore) -> Iterator[None]:
         with as_file(files("openbox_agentrt.demo") / "rules.yaml") as rules:
             sources = Sources.open(
-                core, database, evidence=[evidence], rules=rules, public_key=public_key, who=name_of_user()
+                core, database, evidence=[evidence], rules=rules, public_key=public_key, who=decider()
             )
         with closing(sources), running_console(sources, Place(port=port), on_link=links.tell):
             yield

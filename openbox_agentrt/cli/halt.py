@@ -13,7 +13,7 @@ import typer
 from .._halt import Halt, halt_of
 from ..fleet.halts import halts_in_force, write_halt
 from ..fleet.opening import open_halts
-from .core import DEFAULT_DATABASE, Database, existing, name_of_user
+from .core import DEFAULT_DATABASE, Database, decider, existing
 from .options import By, Fleet
 from .running import InputError
 from .text import say
@@ -43,7 +43,7 @@ def halt(
     if listed:
         _list(db if core_too else None, fleet)
         return
-    who = name_of_user() if by is None else by
+    who = decider(by)
     named = {"run_id": run, "session_id": session, "agent": agent}
     try:
         meant = halt_of(**named, reason="lifted" if lift else reason, by=who, at=time.time())
