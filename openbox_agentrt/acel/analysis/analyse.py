@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from ..contracts.base import TemporalContract
 from ..contracts.declaration import Declaration
@@ -41,8 +42,9 @@ from .rules.tool_names import names_of, tools_in
 from .search.engine_machine import Machine
 from .search.explore import Aim, Explored, Look, explore
 from .search.next_steps import Time, World
+from .search.trace_row import TraceRow
 
-__all__ = ("MAX_STATES", "analyse", "named_contracts")
+__all__ = ("MAX_STATES", "analyse", "deciding", "named_contracts")
 
 MAX_STATES = 200_000
 # So many contracts that remember something are searched together before one is asked after the other.
@@ -121,6 +123,26 @@ def named_contracts(contracts: Sequence[TemporalContract], lines: Sequence[int |
     ]
 
 
+def deciding(
+    contracts: Sequence[TemporalContract], one: TemporalContract, state: Mapping[str, Any], budget: Budget
+) -> tuple[bool | None, Sequence[TraceRow]]:
+    """
+    Ask whether one of some contracts ever decides.
+
+    Returns:
+        Whether it does, None if that was not decided; and a trace to whose last row it alone objects, if one
+        was found. It need not be a shortest one.
+    """
+    known = [c for c in contracts if isinstance(c, Declaration) and why_unknown(c) is None]
+    named = named_contracts(known, ())
+    subject = Subject(known, named, contracts, state, surroundings=surroundings_of(contracts))
+    questions, place = _Work(subject, budget, ()).questions, known.index(one)  # type: ignore[arg-type]
+    answer = questions.decides(place, budget.part(2), quick=True)
+    if answer.possible is None and not budget.spent:
+        answer = questions.decides(place, budget)
+    return answer.possible, subject.deciding.get(place, ())
+
+
 class _Work:
     """
     Search contracts part by part.
@@ -137,7 +159,7 @@ class _Work:
         self._names, self._has_all_names = names_of(subject.contracts, tools, budget.part(4))
         self._touched = touched(subject.contracts, self._names)
         self._calls = names_about(self._touched)
-        self._questions = Questions(subject, self._calls, self._look_into)
+        self.questions = Questions(subject, self._calls, self._look_into)
         self.left = LeftOpen(subject.named, has_all_names=self._has_all_names)
         # Where sessions may not end well.
         self._ends: list[SearchResult] = []
@@ -205,8 +227,8 @@ class _Work:
         # What takes long is asked once more when all that does not was.
         for quick in (True, False):
             asked: list[tuple[str | int, Callable[..., Possibility]]] = [
-                *((name, partial(self._questions.is_let_through, name)) for name in tools),
-                *((place, partial(self._questions.decides, place)) for place in places),
+                *((name, partial(self.questions.is_let_through, name)) for name in tools),
+                *((place, partial(self.questions.decides, place)) for place in places),
             ]
             answers = {
                 about: ask(budget.part(_QUICK_SHARES if quick else len(asked) - n), quick=quick)

@@ -7,6 +7,7 @@ to do with what changed are watched, and what is found is tried on real sessions
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 from ...contracts.base import TemporalContract
 from ...contracts.declaration import Declaration
 from ...rulesfile import Rules
-from ..analyse import MAX_STATES, named_contracts
+from ..analyse import MAX_STATES, deciding, named_contracts
 from ..budget import Budget
 from ..findings.finding import name_of
 from ..findings.witness import UNSHOWN
@@ -31,6 +32,8 @@ from .side_by_side import Pair, Parted, Side
 __all__ = ("Difference", "compare")
 
 _SHARES = 8
+# First, so large a part of the time, is looked for the nearest.
+_NEAR = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +222,8 @@ class _Comparison:
         self._old = old
         self._new = new
         self._every = every
+        # What begins otherwise is not said by contracts.
+        self._goes_straight = old.state == new.state
         self._calls = names_about(about)
         self._named: dict[str, set[int]] = {}
         for place, contract in enumerate(every):
@@ -236,22 +241,55 @@ class _Comparison:
         while True:
             places = tuple(sorted(watched))
             component = Component(places, self._names(places))
-            pair = Pair(self._old, self._new, self._every, component, budget, ends=ends)
+            near = budget.part(_NEAR) if self._goes_straight else budget
+            pair = Pair(self._old, self._new, self._every, component, near, ends=ends)
             whole = pair.search(parted)
             more = set().union(*(self._named[name] for name in pair.in_the_way)) - watched
-            if not more or budget.spent:
+            if not more or near.spent:
                 break
             watched |= more
+        decided = False
+        if (pair.unshown or not whole) and self._goes_straight:
+            decided = self._straight(changed, pair, parted, budget, ends=ends)
         if pair.unknown:
             who = ", ".join(sorted(pair.unknown))
             parted.undecided.append(f"whether they part where {who} refuses too, which is not analysed")
-        if pair.unshown and None in (parted.stricter, parted.looser):
+        if pair.unshown and not decided and None in (parted.stricter, parted.looser):
             other = "" if parted.stricter is parted.looser is None else " in the other direction too"
             parted.undecided.append(f"whether they part{other}: {UNSHOWN}")
         if pair.unshown_end and None in (parted.owed, parted.forgiven):
             parted.undecided.append(f"whether they part at the end: {UNSHOWN}")
-        parted.whole = whole
+        parted.whole = whole or decided
         return parted
+
+    def _straight(
+        self, changed: Iterable[int], pair: Pair, parted: Parted, budget: Budget, *, ends: bool
+    ) -> bool:
+        """
+        Go straight for calls that what changed alone refuses, and tell whether all was decided.
+
+        What is new refuses what was let through, if it alone does together with all that was there, and the
+        other way round. What a session ends with is not asked so.
+        """
+        open_ = {False: False, True: False}
+        asked = sorted(changed)
+        for number, place in enumerate(asked):
+            stricter = place >= len(self._old.known)
+            if (parted.stricter if stricter else parted.looser) is not None or budget.spent:
+                continue
+            side = self._old if stricter else self._new
+            one = copy.copy(self._every[place])
+            one.id = f"{name_of(one)} that changed"
+            part = budget.part(len(asked) - number)
+            possible, rows = deciding([*side.every, one], one, side.state, part)
+            if possible is not False and not (rows and pair.show(rows, parted)):
+                open_[stricter] = True
+        decided = (
+            parted.stricter is not None or not open_[True],
+            parted.looser is not None or not open_[False],
+        )
+        at_end = ends and None in (parted.owed, parted.forgiven)
+        return all(decided) and not at_end and not budget.spent
 
     def _names(self, places: Sequence[int]) -> tuple[str, ...]:
         """Give the tools whose calls are tried: of what halts sessions, one more, which is refused then."""

@@ -219,6 +219,28 @@ class Pair:
             by = tuple(was[name] for name in sorted(was.keys() - now))
             self._parted.forgiven = (*old[:-1], replace(old[-1], by=by))
 
+    def show(self, rows: Sequence[TraceRow], parted: Parted) -> bool:
+        """Tell whether sessions of both part on a trace, and keep it."""
+        old, new = self._played(rows)
+        if not _alike(old, new):
+            return False
+        if rows[-1].kind == "end":
+            was, now = self._old.unmet(old[-1]), self._new.unmet(new[-1])
+            owed, forgiven = sorted(now.keys() - was), sorted(was.keys() - now)
+            by = tuple(now[name] for name in owed), tuple(was[name] for name in forgiven)
+            parted.owed = parted.owed or ((*new[:-1], replace(new[-1], by=by[0])) if owed else None)
+            parted.forgiven = parted.forgiven or (
+                (*old[:-1], replace(old[-1], by=by[1])) if forgiven else None
+            )
+            return bool(owed or forgiven)
+        if old[-1].outcome == new[-1].outcome:
+            return False
+        if old[-1].outcome == "ok":
+            parted.stricter = parted.stricter or tuple(new)
+        else:
+            parted.looser = parted.looser or tuple(old)
+        return True
+
     def _note(
         self,
         rows: Sequence[TraceRow],

@@ -280,6 +280,7 @@ class _Trying:
                     contract.mode == "enforce" and not any(self._subject.replaces(o, place) for o in others)
                 ):
                     self._shown.add(place)
+                    self._subject.deciding.setdefault(place, rows)
 
     def _enforced(self, names: Iterable[str]) -> frozenset[int]:
         places = (place for name in names for place in self._named.get(name, ()))

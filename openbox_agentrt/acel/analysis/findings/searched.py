@@ -56,6 +56,7 @@ class Subject:
         examples: What is known to be possible.
         surroundings: Under which sessions are tried.
         ways: Of tools, traces to a call that is let through, as far as they are known.
+        deciding: Of contracts, traces to whose last row they alone object, as far as they were asked for.
     """
 
     contracts: Sequence[Declaration]
@@ -66,6 +67,7 @@ class Subject:
     examples: Examples = field(default_factory=Examples)
     surroundings: Sequence[Surroundings] = (Surroundings(),)
     ways: dict[str, Sequence[TraceRow]] = field(default_factory=dict)
+    deciding: dict[int, Sequence[TraceRow]] = field(default_factory=dict)
 
     def shown(self, rows: Sequence[TraceRow], by: Iterable[int]) -> tuple[TraceRow, ...] | None:
         """Let a session of all contracts show a trace, to whose last row one of some contracts objects."""

@@ -361,8 +361,8 @@ def test_where_rules_with_conditions_part(
 
 
 def test_a_difference_that_no_session_shows_is_not_denied() -> None:
-    """Where only the time leads there, it is said that it was not shown."""
-    one = c("requires", "x", SOON, id="soon")
+    """Where no value is found that leads there, it is said that it was not shown."""
+    one = c("requires", "x", FAR, id="far")
     parted = compare(rules(one, c("never", "x"), facts=FACTS), rules(one, facts=FACTS))
 
     assert parted.looser is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from openbox_agentrt.acel.analysis.budget import Budget
 from openbox_agentrt.acel.analysis.difference.side_by_side import Pair, Parted, Side
 from openbox_agentrt.acel.analysis.rules.components import Component
 from openbox_agentrt.acel.contracts.declaration import Declaration
-from openbox_agentrt.acel.rulesfile import Rules, parse_rules
+from openbox_agentrt.acel.rulesfile import Rules, parse_rules, read_rules
 
 
 def c(template: str, *args: Any, **more: Any) -> dict[str, Any]:
@@ -404,3 +405,17 @@ def test_an_end_that_no_session_shows_is_open() -> None:
     found = compare(old, new)
 
     assert found.owed is not None or any("at the end" in what for what in found.undecided)
+
+
+@pytest.mark.parametrize("gone", ["fresh-balance", "daily-limit"])
+def test_a_contract_among_many_about_the_same_calls_is_gone_straight_for(gone: str) -> None:
+    """Where the nearest states are too many, calls are looked for that it alone refuses."""
+    file = Path(__file__).parents[1] / "realistic" / "bank.yaml"
+    old, new = read_rules(file), read_rules(file)
+    object.__setattr__(new, "contracts", tuple(one for one in new.contracts if one.id != gone))
+    found = compare(old, new, states=6_000)
+
+    assert found.undecided == ()
+    assert found.stricter is None
+    assert found.looser is not None
+    assert found.looser[-1].by == (gone,)
