@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from .._extras import require
-from ..local_core.server import bound_to, in_thread, is_loopback
+from .._loopback import is_loopback
+from ..local_core.server import bound_to, in_thread
 from .sources import Sources
 
 DEFAULT_PORT = 8087

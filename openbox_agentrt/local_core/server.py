@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._extras import require
+from .._loopback import is_loopback
 from .._picklable import PicklableError
 from .core import LocalCore
 
@@ -124,16 +124,6 @@ def bound_to(host: str, port: int, *, allow_other_machines: bool = False) -> Ite
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as bound:
         yield bound
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach `host`."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _uvicorn(core: LocalCore) -> Any:
