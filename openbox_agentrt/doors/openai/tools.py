@@ -176,14 +176,20 @@ def _look_up(
     tools: Mapping[str, Callable[..., Any]],
     outcome: OutcomeHook | None,
 ) -> tuple[GovernedCall, Work]:
-    call = _reported(session, read_tool_call, raw)
-    func = tools.get(call.tool)
-    if func is None:
-        problem = "there is no tool of this name"
-        report_unclear(session, call.tool, problem)
-        raise MalformedToolCallError(tool=call.tool, call_id=call.call_id, problem=problem)
+    call, func = _reported(session, functools.partial(_named, tools), raw)
     gated, work = _prepare(session, governance, call, func, PlainAnswers(outcome))
     return dataclasses.replace(gated, on_stop=told_of), work
+
+
+def _named(tools: Mapping[str, Callable[..., Any]], raw: object) -> tuple[ToolCall, Callable[..., Any]]:
+    """Read a call, and find the tool that it names."""
+    call = read_tool_call(raw)
+    func = tools.get(call.tool)
+    if func is None:
+        raise MalformedToolCallError(
+            tool=call.tool, call_id=call.call_id, problem="there is no tool of this name"
+        )
+    return call, func
 
 
 def _prepare(
