@@ -23,11 +23,13 @@ from .schema_words import (
     is_decided,
     item_schema,
     listed_schemas,
-    named_schemas,
     properties,
     schemas_of_name,
     types_of,
 )
+
+MAX_DEFAULTS = 100_000
+"""So many defaults may be filled in for one call: a schema can have them within each other without end."""
 
 _FLAT = frozenset({str, int, float, bool, type(None)})
 _REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -67,19 +69,18 @@ class _Reader:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._found: dict[tuple[tuple[str, ...], int], str | None] = {}
-        self._filling: set[tuple[tuple[str, ...], int]] = set()
+        self._filled: set[tuple[tuple[str, ...], int]] = set()
+        self._defaults_left = MAX_DEFAULTS
 
     def filled(self, value: Any, schema: object, path: tuple[str, ...]) -> Any:
         """Give a value in which nothing is a problem, with defaults for what it leaves out."""
         if not isinstance(schema, Mapping) or (type(value) in _FLAT and _COMBINING.isdisjoint(schema)):
             return value
         place = (path, id(schema))
-        if place in self._filling:
+        if place in self._filled:
             return value
-        self._filling.add(place)
-        value = self._inner_filled(self._chosen(value, schema, path), schema, path)
-        self._filling.remove(place)
-        return value
+        self._filled.add(place)
+        return self._inner_filled(self._chosen(value, schema, path), schema, path)
 
     def _chosen(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> Any:
         for word in _REFERRING:
@@ -87,7 +88,7 @@ class _Reader:
                 value = self.filled(value, self._referred(schema[word]), path)
         for part in (*listed_schemas(schema, "allOf"), *dependent_schemas(value, schema)):
             value = self.filled(value, part, path)
-        branches = self._branches(value, schema, path)
+        branches = self._branches(value, schema)
         if len(branches) == 1:
             # Of two that may hold, nobody knows which defaults are filled in.
             value = self.filled(value, branches[0], path)
@@ -100,9 +101,9 @@ class _Reader:
         if isinstance(value, Mapping):
             given = dict(value)
             for name in value:
-                for part in self._parts(schema, name):
+                for part in self._parts(value, schema, name):
                     given[name] = self.filled(given[name], part, (*path, name))
-            return {**self._defaults(schema, path), **given}
+            return {**self._defaults(given, schema, path), **given}
         if isinstance(value, list):
             return [
                 self.filled(item, item_schema(schema, index), (*path, str(index)))
@@ -110,17 +111,22 @@ class _Reader:
             ]
         return value
 
-    def _defaults(self, schema: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    def _defaults(
+        self, given: Mapping[str, Any], schema: Mapping[str, Any], path: tuple[str, ...]
+    ) -> dict[str, Any]:
         """Give the defaults of what is left out, filled as if they had been sent."""
         found = {}
         for name, declared in properties(schema).items():
-            if isinstance(declared, Mapping) and "default" in declared:
+            if name not in given and isinstance(declared, Mapping) and "default" in declared:
+                self._defaults_left -= 1
+                if self._defaults_left < 0:
+                    raise OffSchemaError(f"argument {_shown(path)} has defaults within defaults without end")
                 value, place = declared["default"], (*path, name)
                 is_fit = self.problem(value, declared, place) is None
                 found[name] = self.filled(value, declared, place) if is_fit else value
         return found
 
-    def _branches(self, value: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> list[object]:
+    def _branches(self, value: Any, schema: Mapping[str, Any]) -> list[object]:
         """Give the branch of a condition that holds, or both where that cannot be decided here."""
         if "if" not in schema:
             return []
@@ -160,7 +166,7 @@ class _Reader:
                 yield self._problem_referred(value, schema[word], path)
         for part in (*listed_schemas(schema, "allOf"), *dependent_schemas(value, schema)):
             yield self.problem(value, part, path)
-        branches = [self.problem(value, part, path) for part in self._branches(value, schema, path)]
+        branches = [self.problem(value, part, path) for part in self._branches(value, schema)]
         if branches and all(branches):
             yield branches[0]
         for word in ("anyOf", "oneOf"):
@@ -174,7 +180,7 @@ class _Reader:
         yield _mismatch(path, value, schema)
         if isinstance(value, Mapping):
             for name, item in value.items():
-                for part in self._parts(schema, name):
+                for part in self._parts(value, schema, name):
                     yield self.problem(item, part, (*path, name))
         elif isinstance(value, list):
             for index, item in enumerate(value):
@@ -200,26 +206,36 @@ class _Reader:
             found = _at(found, step.replace("~1", "/").replace("~0", "~"))
         return found
 
-    def _parts(self, schema: Mapping[str, Any], name: str) -> list[object]:
+    def _parts(self, value: Mapping[str, Any], schema: Mapping[str, Any], name: str) -> list[object]:
         """Give the schemas that the value of a name has to fit."""
         own = schemas_of_name(schema, name)
         if own:
             return own
         if "additionalProperties" in schema or "unevaluatedProperties" not in schema:
             return [schema.get("additionalProperties")]
-        return [] if self._is_declared(name, schema) else [schema["unevaluatedProperties"]]
+        is_declared = any(
+            self._is_declared(name, value, part, {id(schema)}) for part in self._about(value, schema)
+        )
+        return [] if is_declared else [schema["unevaluatedProperties"]]
 
-    def _is_declared(self, name: str, schema: object, depth: int = 0) -> bool:
+    def _is_declared(self, name: str, value: Mapping[str, Any], schema: object, seen: set[int]) -> bool:
         """Tell whether a part of a schema that is about the same object has a word on a name."""
-        if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
+        if not isinstance(schema, Mapping) or id(schema) in seen:
             return False
-        if schemas_of_name(schema, name) or (depth and not _OTHER_NAMES.isdisjoint(schema)):
+        seen.add(id(schema))
+        if schemas_of_name(schema, name) or not _OTHER_NAMES.isdisjoint(schema):
             return True
-        parts = [self._referred(schema[word]) for word in _REFERRING if word in schema]
-        parts += [schema.get(word) for word in ("if", "then", "else")]
-        parts += [part for word in ("allOf", "anyOf", "oneOf") for part in listed_schemas(schema, word)]
-        parts += named_schemas(schema, "dependentSchemas").values()
-        return any(self._is_declared(name, part, depth + 1) for part in parts)
+        return any(self._is_declared(name, value, part, seen) for part in self._about(value, schema))
+
+    def _about(self, value: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[object]:
+        """Give the parts of a schema that are about the same object, as far as they hold for it."""
+        yield from (self._referred(schema[word]) for word in _REFERRING if word in schema)
+        for word in ("allOf", "anyOf", "oneOf"):
+            yield from listed_schemas(schema, word)
+        yield from dependent_schemas(value, schema)
+        yield from self._branches(value, schema)
+        if not is_decided(schema.get("if")) or is_as_said(value, schema["if"]):
+            yield schema.get("if")
 
 
 def _at(found: object, name: str) -> object:

@@ -255,6 +255,43 @@ def test_alternatives_within_alternatives_are_looked_at_once(word: str) -> None:
     assert str(read).count("'exact': True") == 31
 
 
+def test_the_same_parts_again_and_again_are_looked_at_once() -> None:
+    """Each of forty schemas has the next one twice; the last has a default, and a word on one name."""
+    defs: dict[str, Any] = {f"s{n}": {"allOf": [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(40)}
+    defs["s40"] = {"properties": {"a": {"default": 1}, "b": {"type": "integer"}}}
+    listed = {"$ref": "#/$defs/s0", "unevaluatedProperties": {"type": "string"}, "$defs": defs}
+
+    assert read_by_schema({"b": 2, "c": "x"}, listed) == {"a": 1, "b": 2, "c": "x"}
+    with pytest.raises(OffSchemaError, match="'c' is a whole number, and the tool declares a text"):
+        read_by_schema({"c": 3}, listed)
+
+
+def test_defaults_within_defaults_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can say what the tool receives."""
+    monkeypatch.setattr("openbox_agentrt.doors.mcp.schema.MAX_DEFAULTS", 1_000)
+    node = {"type": "object", "properties": {key: {"$ref": "#/$defs/node", "default": {}} for key in "lr"}}
+
+    with pytest.raises(OffSchemaError, match="has defaults within defaults without end"):
+        read_by_schema({}, {"$ref": "#/$defs/node", "$defs": {"node": node}})
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({**BY_KIND, "if": {"required": ["kind"]}}, id="the branch of a condition"),
+        pytest.param({"if": {"properties": {"to": {"type": "boolean"}}}}, id="a condition that is not met"),
+        pytest.param({"dependentSchemas": {"kind": {"properties": {"to": {}}}}}, id="with another name"),
+    ],
+)
+def test_a_part_that_does_not_hold_declares_nothing(parts: dict[str, Any]) -> None:
+    """What a schema says of all other names is said of this one too."""
+    listed = {**parts, "else": {}, "unevaluatedProperties": {"type": "integer"}}
+
+    assert read_by_schema({"to": 7}, listed) == {"to": 7}
+    with pytest.raises(OffSchemaError, match="'to' is a text, and the tool declares a whole number"):
+        read_by_schema({"to": "7"}, listed)
+
+
 CONDITIONS = st.recursive(
     st.fixed_dictionaries(
         {},
