@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from openbox_agentrt._plain.strict_json import JsonError, read_json
 from openbox_agentrt.acel.session import Session
 from openbox_agentrt.doors.claude_code.event import (
     END_EVENTS,
@@ -66,12 +67,20 @@ def _guessed(data: bytes, expected: Collection[str], nameless: str) -> HookEvent
     """Read whose event it may be. Nothing is decided by it."""
     raw = _loosely_read(data)
     name, tool, session = raw.get("hook_event_name"), raw.get("tool_name"), raw.get("session_id")
-    if isinstance(name, str) and name not in expected:
-        # The hook is set for another event than its own.
+    if isinstance(name, str) and name not in expected and _is_json(data):
+        # The hook is set for another event than its own. In what nobody can read, no name is sure.
         return None
     tool = "user_prompt" if name == PROMPT_EVENT else tool if isinstance(tool, str) else ""
     named = session if is_session_id(session) else nameless
     return HookEvent(name="", session_id=named, tool=tool, args={})
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        read_json(data)
+    except JsonError:
+        return False
+    return True
 
 
 def _loosely_read(data: bytes) -> dict[str, Any]:

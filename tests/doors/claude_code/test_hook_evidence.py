@@ -152,6 +152,19 @@ def test_what_is_of_another_kind_than_the_hook_is_for(tmp_path: Path, hook: Any)
     assert not list(tmp_path.rglob("*.evidence.jsonl"))
 
 
+@pytest.mark.parametrize("hook", [before_tool, at_prompt, after_tool, at_end])
+@pytest.mark.parametrize("name", [b'"Pre\xffToolUse"', b'"PreToolUse","hook_event_name":"PreCompact"'])
+def test_what_may_be_of_any_kind(tmp_path: Path, hook: Any, name: bytes) -> None:
+    """Nobody can read it, so the name that one reader finds in it is no reason to leave it out."""
+    hooks = Hooks(tmp_path)
+    data = event(hooks.session, hook_event_name="NAME").replace(b'"NAME"', name)
+
+    assert hook(data, hooks.settings).code == 2
+
+    (found,) = violations(hooks)
+    assert found.data["fault"].startswith("the event on standard input is no JSON")
+
+
 def ended(**fields: Any) -> bytes:
     return event("s-1", hook_event_name="PostToolUse", **fields)
 
