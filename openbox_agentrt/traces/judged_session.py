@@ -65,6 +65,7 @@ class JudgedSession:
         refused_by: Contracts that refused a call of it, by position.
         left: What its memory is known by, as long as nothing has happened since it was left.
         where: Where its latest call stands.
+        is_timed: Whether any time of it is known.
         is_spread: Whether it was found to be in several files in no order of time.
         owing: Contracts by which something was owed at an end, by position.
         flying: The calls that are under way.
@@ -82,6 +83,7 @@ class JudgedSession:
     owing: frozenset[int] = frozenset()
     left: str | None = None
     where: str = ""
+    is_timed: bool = False
     is_spread: bool = False
     flying: dict[Began, Reservation] = field(default_factory=dict)
 
@@ -91,8 +93,12 @@ class JudgedSession:
         return self.seat.engine
 
     def pass_time(self, at: float) -> None:
-        """Let its time go on, unless it is later already."""
+        """Let its time go on, unless it is later already. The first one is when it began, with its state."""
         clock = self.seat.clock
+        if not self.is_timed:
+            self.is_timed = True
+            state = self.engine.state
+            state.resume(dict.fromkeys(state.written(), at))
         if at > clock.now:
             clock.now = at
 

@@ -243,6 +243,17 @@ def test_what_was_not_recorded_cannot_be_judged(tmp_path: Path) -> None:
     assert result.refused == 1
 
 
+def test_the_state_of_a_file_is_that_of_the_beginning_of_each_session(tmp_path: Path) -> None:
+    """It was written when the session began, as in a run, and is too old only some time after that."""
+    new = rules(
+        {"template": "requires_state", "args": ["pay", "open", True], "within": 60}, state={"open": True}
+    )
+    rows = [pay(1, session_id=f"s-{each}", ts=1e9 + each + late) for late in (0, 60, 61) for each in range(3)]
+    result = judged(trace(tmp_path, *rows), new)
+    assert result.contracts[0].sessions.first == ["s-0", "s-1", "s-2"]
+    assert result.refused == 3
+
+
 def test_shadow_contracts_are_counted_and_refuse_nothing(tmp_path: Path) -> None:
     result = judged(trace(tmp_path, pay(600)), rules({**BUDGET, "mode": "shadow"}))
     assert (result.refused, result.contracts[0].refused, result.clean) == (0, 1, False)
