@@ -143,9 +143,10 @@ class TraceJudge:
         left_by, mark = event.left_by, event.mark
         is_known = left_by is not None and mark and self._sessions.go_on(left_by, event.session, mark)
         kept = self._sessions[event.session]
-        # Else with a memory that nobody knows here.
-        kept.is_resumed = kept.is_resumed or not is_known
-        kept.engine.state.update(dict(event.state))
+        if not is_known:
+            # With a memory that nobody knows here, nor how old its state is.
+            kept.is_resumed = True
+            kept.engine.state.update(dict(event.state))
 
     def _began(self, kept: JudgedSession, call: Began) -> Judged:
         kept.has_prompts = kept.has_prompts or call.tool == USER_PROMPT

@@ -91,7 +91,7 @@ class _Run:
         at = seconds_of(entry.time) if at is None and self._is_timed else at
         match step.get("e"):
             case "start":
-                self._put(StateSet(session=self._session, values=thawed(step.get("state") or {}), at=at))
+                self._start(step, at)
             case "state":
                 self._put(StateSet(session=self._session, values=thawed(step.get("set") or {}), at=at))
             case "restore":
@@ -128,6 +128,16 @@ class _Run:
             self._put(Ended(call=call, outcome="unknown", at=call.at))
         self._flying.clear()
         yield from self._ready()
+
+    def _start(self, step: Mapping[str, Any], at: float | None) -> None:
+        # A session is in the log from its first call on, and its state is as old as the session.
+        state, written = thawed(step.get("state") or {}), step.get("written") or {}
+        times = {name: _seconds(written.get(name)) for name in state}
+        for time in sorted({time for time in times.values() if time is not None}):
+            values = {name: value for name, value in state.items() if times[name] == time}
+            self._put(StateSet(session=self._session, values=values, at=time))
+        values = {name: value for name, value in state.items() if times[name] is None}
+        self._put(StateSet(session=self._session, values=values, at=at))
 
     def _reserve(self, entry: Entry, step: Mapping[str, Any], at: float | None) -> None:
         args = step.get("args")

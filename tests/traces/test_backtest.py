@@ -20,7 +20,7 @@ from openbox_agentrt.acel.session import engine_of
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.fleet import SqliteFleet
 from openbox_agentrt.traces.backtest import Backtest, backtest
-from openbox_agentrt.traces.events import Began, Ended, Resumed, RunEnded, StateSet, TraceEvent
+from openbox_agentrt.traces.events import Began, Ended, Left, Resumed, RunEnded, StateSet, TraceEvent
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.judge import TraceJudge
 from openbox_agentrt.traces.written import rows_of
@@ -252,6 +252,37 @@ def test_the_state_of_a_file_is_that_of_the_beginning_of_each_session(tmp_path: 
     result = judged(trace(tmp_path, *rows), new)
     assert result.contracts[0].sessions.first == ["s-0", "s-1", "s-2"]
     assert result.refused == 3
+
+
+OPEN_FOR_A_MINUTE = {"template": "requires_state", "args": ["pay", "open", True], "within": 60}
+
+
+@pytest.mark.parametrize("waited", [60, 61])
+def test_the_state_of_a_recorded_session_is_as_old_as_it_was(waited: int, tmp_path: Path) -> None:
+    """A session that waits before its first call, and one whose state is written on the way."""
+    now, path = [1e9], tmp_path / "e.jsonl"
+    new = rules(OPEN_FOR_A_MINUTE, state={"open": True})
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session.from_rules(new, evidence=evidence, clock=lambda: now[0])
+        for _ in range(2):
+            now[0] += waited
+            assert session.reserve("pay").allowed is (waited == 60)
+            session.state.set("open", True)
+    result = judged(path, new)
+    assert (result.refused, result.refused_then) == ((2, 2) if waited == 61 else (0, 0))
+
+
+@pytest.mark.parametrize("left", ["m", "another"])
+def test_the_state_of_a_session_that_went_on_elsewhere_is_no_newer(left: str) -> None:
+    """Where it is known what was left, so is how old its state is; else nobody can say."""
+    judge = TraceJudge(rules(OPEN_FOR_A_MINUTE))
+    judge.take(StateSet(session="a", values={"open": True}, at=1e9))
+    judge.take(StateSet(session="a", values={"other": 1}, at=1e9 + 40))
+    judge.take(Left(session="a", mark=left, at=1e9 + 40))
+    judge.take(Resumed(session="b", state={"open": True}, left_by="a", mark="m", at=1e9 + 50))
+    call = judge.take(Began(where="", session="b", tool="pay", args={}, at=1e9 + 61))
+    assert call is not None
+    assert (call.refused, bool(call.unknown)) == ((True, False) if left == "m" else (False, True))
 
 
 def test_shadow_contracts_are_counted_and_refuse_nothing(tmp_path: Path) -> None:

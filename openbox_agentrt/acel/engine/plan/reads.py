@@ -80,7 +80,9 @@ def _reads_subject(guard: Guard) -> bool:
 
 
 def _remembers(guard: Guard) -> bool:
-    return guard.cell is not None or (guard.condition is not None and _reads_memory(guard.condition))
+    is_dated = guard.kind == "state" and guard.within is not None
+    reads = guard.condition is not None and _reads_memory(guard.condition)
+    return guard.cell is not None or is_dated or reads
 
 
 def _reads_memory(condition: Condition) -> bool:
