@@ -204,7 +204,8 @@ class SessionGate:
         call.special = True
         call.alone = call.admitted and not self.session.is_held
         if call.admitted and self.session.is_held:
-            call.written = self.session.write() if _moves(call) else _nothing()
+            has_moved = call.plan.counts or call.movers()
+            call.written = self.session.write() if has_moved else _nothing()
         else:
             self.session.touch()
 
@@ -283,14 +284,6 @@ class SessionGate:
 def is_unanswered(breaches: list[Breach] | None) -> bool:
     """Tell whether it stands against a call that a store gave no answer."""
     return any(breach.contract is ANSWERED for breach in breaches or ())
-
-
-def _moves(call: PlannedCall) -> bool:
-    """Tell whether a call has changed memory that another one is judged by."""
-    extra = call.extra
-    return bool(
-        call.plan.counts or call.plan.movers or (extra is not None and (extra.counts or extra.movers))
-    )
 
 
 @cache

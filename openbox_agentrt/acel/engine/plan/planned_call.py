@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...._plain.arguments import plain_args
@@ -74,12 +74,9 @@ class PlannedCall(JudgedCall):
         self.special = False
         self.under_way: dict[int, Landing] = NOWHERE
 
-    def movers(self) -> Iterator[Mover]:
+    def movers(self) -> Sequence[Mover]:
         """List what the call moves, besides the tallies of its plan."""
-        yield from self.plan.movers
-        if self.extra is not None:
-            yield from self.extra.counts
-            yield from self.extra.movers
+        return self.plan.movers if self.extra is None else self.extra.moves
 
     def learn(self, given: Any, known: Mapping[str, Any] | None = None) -> None:
         """

@@ -77,7 +77,7 @@ def _add_to(call: PlannedCall, again: ArgumentRules) -> None:
     moved = {identity(mover) for mover, _ in tickets}
     more = [mover for mover in (*again.counts, *again.movers) if identity(mover) not in moved]
     call.tickets = [*tickets, *((mover, mover.reserve(call)) for mover in more)]
-    call.extra.movers += more
+    call.extra.moves = (*call.extra.moves, *more)
     call.special = True
 
 
