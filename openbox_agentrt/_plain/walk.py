@@ -30,7 +30,6 @@ from .unseen import Unseen
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-_Fill: TypeAlias = Callable[[list[Any], int], Any]
 
 _OBJECT_TEXT: Final = 1_000
 _ADDRESS: Final = r"(?: at)? 0x[0-9a-fA-F]{6,16}\b"

@@ -11,7 +11,7 @@ from .engine.plan.planned_call import NOWHERE, PlannedCall
 if TYPE_CHECKING:
     from typing import Any, Protocol, Self, TypedDict, Unpack
 
-    from .engine.plan.tool_plan import Plan
+    from .engine.plan.tool_plan import Landing, Plan
     from .refusal import Refusal
     from .violations import Violation
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
         measured: Mapping[str, Any] | None
         shown: Mapping[str, Any] | None
         conceal: Callable[[Any], Any] | None
-
-    from .engine.plan.tool_plan import Landing
 
     class Settles(Protocol):
         """The part of an engine that a reservation ends in."""

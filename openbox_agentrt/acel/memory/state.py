@@ -142,15 +142,14 @@ class StateStore(StateView):
             self._stamp = clock
             self._written = dict.fromkeys(self._data, clock())
 
-    def load(self, data: dict[str, Any]) -> None:
+    def load(self, data: Mapping[str, Any]) -> None:
         """Hold what another store held."""
         self._data.clear()
         self._data.update(data)
 
     def renew(self, data: Mapping[str, Any], *, written: Mapping[str, float] | None = None) -> None:
         """Hold other entries in place of all there are, as of when they were `written`, or now."""
-        self._data.clear()
-        self._data.update(data)
+        self.load(data)
         if written is None:
             written = _NEVER if self._stamp is None else dict.fromkeys(data, self._stamp())
         self._written = written

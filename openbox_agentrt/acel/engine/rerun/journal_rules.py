@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ...contracts.base import ENDED, HALTED, SessionRule
+from ...contracts.base import SessionRule
 from ...contracts.identity import forms_hash
 from ...contracts.rebuilding import rebuilt
 from ...contracts.template import Template
 from ...memory.guard import Breach
-
-SHUT = {rule.spec: rule for rule in (ENDED, HALTED)}
-"""The rules of a session itself, by what they are called."""
-
+from ..snapshot.snapshot import SHUT
 
 GONE = -1
 """The place of contracts that are no more."""

@@ -23,11 +23,12 @@ from ...memory.guard import Breach, blocked_by
 from ...memory.state import StateStore
 from ..plan.planned_call import PlannedCall
 from ..plan.rule_set import RuleSet
+from ..snapshot.snapshot import SHUT
 from ..store.session_store import SessionStore
 from .comparison import Comparison
 from .fleet_decisions import FollowedFleet
 from .hidden_parts import has_hidden
-from .journal_rules import SHUT, RerunError, rules_of
+from .journal_rules import RerunError, rules_of
 from .lessons import FollowedLessons, FollowedStore
 from .moved_sessions import Moves
 from .recorded_step import RecordedStep, recorded_steps

@@ -142,9 +142,9 @@ def remember(store: SessionStore, data: Mapping[str, Any], *, migrate: bool = Fa
     unknown = data["cells"].keys() - cells.keys()
     if unknown and not migrate:
         raise SnapshotError(f"snapshot remembers {shown(min(unknown))}, which no contract does")
-    store.step = int(data["step"])
-    store.shut = None if data["closed"] is None else SHUT[data["closed"]]
-    store.violated = frozenset(key for name in data["violated"] for key in _named(names, name))
+    shut = None if data["closed"] is None else SHUT[data["closed"]]
+    violated = frozenset(key for name in data["violated"] for key in _named(names, name))
+    store.resume(step=int(data["step"]), shut=shut, violated=violated)
     if data["time"] is not None:
         store.memory.timeline.advance(float(data["time"]))
     store.memory.state.resume({str(key): float(at) for key, at in data["written"].items()})

@@ -81,9 +81,7 @@ class SessionStore(CallStore):
         self.book.renew()
         # Another one: steps are counted anew, and a call under way still knows its own.
         self.under_way = {}
-        self.step = 0
-        self.shut = None
-        self.violated = self._ended = NONE
+        self.resume(step=0, shut=None, violated=NONE)
 
     def resume(self, *, step: int, shut: SessionRule | None, violated: frozenset[int]) -> None:
         """Go on after a step, beside what cells remember. No call is under way. The lock is held."""
