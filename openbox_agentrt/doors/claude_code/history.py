@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from openbox_agentrt._values import dataclass
 from openbox_agentrt.doors.claude_code.event import HookEvent
 from openbox_agentrt.doors.claude_code.folder import HookFault
 from openbox_agentrt.doors.claude_code.log import SessionLog
@@ -192,6 +193,7 @@ class Calls:
         )
 
 
+@dataclass(slots=True)
 class History:
     """
     Hold the lines of a session since its snapshot, and what they say of its calls.
@@ -204,21 +206,11 @@ class History:
         calls: What they say.
     """
 
-    __slots__ = ("calls", "end", "lines", "session_id", "snapshot")
-
-    def __init__(
-        self,
-        session_id: str,
-        snapshot: Mapping[str, Any] | None,
-        lines: list[dict[str, Any]],
-        end: int,
-        calls: Calls,
-    ) -> None:
-        self.session_id = session_id
-        self.snapshot = snapshot
-        self.lines = lines
-        self.end = end
-        self.calls = calls
+    session_id: str
+    snapshot: Mapping[str, Any] | None
+    lines: list[dict[str, Any]]
+    end: int
+    calls: Calls
 
     @property
     def is_long(self) -> bool:
