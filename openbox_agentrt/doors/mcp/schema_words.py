@@ -10,7 +10,8 @@ MAX_DEPTH: Final = 64
 
 # What a condition may say for it to be decided here; and what says nothing.
 _DECIDED = frozenset({"type", "const", "properties", "required", "title", "description", "$comment"})
-_COMBINING = frozenset(
+# Where other parts of a schema may have a word on the items of a list.
+_OF_OTHER_PARTS = frozenset(
     {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "dependencies"}
 )
 
@@ -124,7 +125,7 @@ def item_schema(schema: Mapping[str, Any], index: int) -> object:
     if index < len(first):
         return first[index]
     rest = schema.get("additionalItems") if isinstance(schema.get("items"), list) else schema.get("items")
-    if rest is None and _COMBINING.isdisjoint(schema):
+    if rest is None and _OF_OTHER_PARTS.isdisjoint(schema):
         return schema.get("unevaluatedItems")
     return rest  # or what another part of the schema has a word on, which is looked at there
 
