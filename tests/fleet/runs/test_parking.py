@@ -90,9 +90,12 @@ def left(fleet: Fleet, amount: int) -> bool:
     return reservation.allowed
 
 
-def approve(core: LocalCore) -> None:
-    (waiting,) = core.pending_approvals()
-    core.approve(waiting)
+def approve(core: LocalCore, count: int = 1) -> None:
+    """Approve all that waits."""
+    waiting = core.pending_approvals()
+    assert len(waiting) == count
+    for each in waiting:
+        core.approve(each)
 
 
 async def test_another_worker_goes_on_with_the_yes(
@@ -614,8 +617,7 @@ async def test_a_nested_run_and_the_one_around_it_go_on_in_another_process(
     first = await nested(fleet, done)
     checkpoint = await first.begin()
     await first.stage.governance.aclose()
-    for waiting in core.pending_approvals():
-        core.approve(waiting)
+    approve(core, 2)
     second = await nested(other, done, resumes=True)
     second.kept = first.kept
 
@@ -638,8 +640,7 @@ async def test_a_nested_run_goes_on_where_the_one_around_it_does_not(
     first = await nested(fleet, done)
     await first.begin()
     await first.stage.governance.aclose()
-    for waiting in core.pending_approvals():
-        core.approve(waiting)
+    approve(core, 2)
     second, third = await nested(other, done, resumes=True), await nested(other, done, resumes=True)
     second.kept = third.kept = first.kept
 
@@ -656,8 +657,7 @@ async def test_a_nested_run_ends_with_the_one_around_it_in_another_process_too(
     first = await nested(fleet, done)
     checkpoint = await first.begin()
     await first.stage.governance.aclose()
-    for waiting in core.pending_approvals():
-        core.approve(waiting)
+    approve(core, 2)
 
     async def pay(whose: str) -> str:
         done.append(whose)
@@ -762,8 +762,7 @@ async def test_a_halt_at_the_end_of_what_another_process_left_waiting_stops_the_
     async with first.stage.governance.run_scope("Refund."):
         checkpoint = await first.begin()
         await first.stage.governance.aclose()
-    for waiting in core.pending_approvals():
-        core.approve(waiting)
+    approve(core, 2)
     second = await nested(other, ran, core=core, resumes=True)
     governance = second.stage.governance
 
