@@ -232,6 +232,15 @@ def kit() -> type[Kit]:
 
 
 @pytest.fixture
+def dead_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Configure a proxy that nobody answers at, for every address."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
 def store_path(tmp_path: Path) -> Path:
     """The file of a store that workers share."""
     return tmp_path / "fleet.db"

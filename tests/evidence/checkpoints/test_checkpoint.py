@@ -379,13 +379,9 @@ def test_a_writer_asks_a_witness_by_itself(
 
 
 def test_a_witness_on_this_machine_is_asked_through_no_proxy(
-    served: tuple[str, str], log: Path, key: Ed25519Signer, monkeypatch: pytest.MonkeyPatch
+    served: tuple[str, str], log: Path, key: Ed25519Signer, dead_proxy: None
 ) -> None:
     """Whatever is configured for the rest."""
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
     made = make_checkpoint(log, key)
 
     signed = ask_witness(served[0], made, list(leaves_of(log))[: made.size])
