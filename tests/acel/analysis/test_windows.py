@@ -1,7 +1,8 @@
 """
-Contracts whose windows interact: whatever is said of them, no session contradicts, however long it waits.
+Contracts whose windows interact: whatever is said of them, no session contradicts, however long
+waits and calls last.
 
-The sessions are real ones, with waits of many lengths, and share no code with the search.
+The sessions are real ones, with waits and calls of many lengths, and share no code with the search.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openbox_agentrt.acel.analysis import Analysis, Finding, analyse
-from openbox_agentrt.acel.rulesfile import Rules
+from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 
-from .windowed_sessions import Happened, ends_well_after, random_windows, rules_with, sessions_of
+from .windowed_sessions import Happened, Visit, ends_well_after, random_windows, rules_with, sessions_of
 
 Analysed = Callable[..., Analysis]
 # Each example is many sessions.
@@ -84,11 +85,36 @@ def test_a_limit_that_another_keeps_in_a_longer_window_is_implied(
 def test_a_moment_between_two_windows_is_found(analysed: Analysed) -> None:
     """A trade needs a quote of the last 61 seconds, and none of the last 60: for a second it passes."""
     bounds = [c("must_precede", "quote", "trade", within=61), c("never_after", "trade", "quote", within=60)]
-    still = analysed(*bounds)
-    never = analysed(bounds[0], c("never_after", "trade", "quote", within=61))
 
-    assert (still.findings, still.undecided) == ((), ())
-    assert "tool-never-allowed" in {finding.kind for finding in never.findings}
+    found = analysed(*bounds)
+
+    assert (found.findings, found.undecided) == ((), ())
+
+
+def test_of_two_bounds_that_only_a_call_of_some_length_keeps_none_is_said_to_be_impossible(
+    analysed: Analysed,
+) -> None:
+    """What bars a trade counts from when the quote began, and what allows it from when the quote ended."""
+    bounds = [c("must_precede", "quote", "trade", within=60), c("never_after", "trade", "quote", within=60)]
+    visit = Visit(parse_rules({"contracts": bounds}).contracts)
+    visit.call("quote", {}, lasts=30.0)
+    visit.now += 31.0
+
+    assert visit.call("trade", {}).allowed
+    assert (found := analysed(*bounds)).findings == ()
+    assert found.undecided == ()
+
+
+def test_a_trace_says_how_long_a_call_lasts_where_that_matters(analysed: Analysed) -> None:
+    found = analysed(
+        c("must_precede", "quote", "trade", within=60),
+        c("never_after", "trade", "quote", within=60),
+        c("never_after", "back", "trade", id="last"),
+        c("required_before_session_end", "back", id="back"),
+    )
+    (trap,) = (finding for finding in found.findings if finding.kind == "session-cannot-end-well")
+
+    assert [str(row) for row in trap.witness or ()][:3] == ["quote() takes 1 s", "wait 60 s", "trade()"]
 
 
 def test_a_wait_that_no_window_or_half_of_one_is_long_is_found(analysed: Analysed) -> None:

@@ -1,5 +1,5 @@
 """
-Rules with several windows, and what real sessions under them come to, with waits of many lengths.
+Rules with several windows, and what real sessions under them come to, with waits and calls of many lengths.
 
 It knows nothing of what a search looks at: it makes calls and waits by chance, and notes what happened.
 """
@@ -19,7 +19,7 @@ from openbox_agentrt.acel.reservation import Reservation
 from openbox_agentrt.acel.rulesfile import Rules, parse_rules
 from openbox_agentrt.acel.session import engine_of
 
-__all__ = ("Happened", "ends_well_after", "random_windows", "rules_with", "sessions_of")
+__all__ = ("Happened", "Visit", "ends_well_after", "random_windows", "rules_with", "sessions_of")
 
 TOOLS = "abc"
 WIDTHS = (7, 10, 15, 23, 60, 61, 121, 0.5, 30, 45)
@@ -83,7 +83,7 @@ def _contract(random_: random.Random, windows: Sequence[float], name: str) -> di
     return said
 
 
-class _Visit:
+class Visit:
     """Let things happen in one session."""
 
     def __init__(self, contracts: Sequence[TemporalContract]) -> None:
@@ -97,9 +97,12 @@ class _Visit:
             fleet="alone",
         )
 
-    def call(self, tool: str, args: dict[str, Any], *, fails: bool) -> Reservation:
+    def call(
+        self, tool: str, args: dict[str, Any], *, fails: bool = False, lasts: float = 0.0
+    ) -> Reservation:
         call = self.session.reserve(tool, args)
         if call.allowed:
+            self.now += lasts
             call.abort(ran=True) if fails else call.commit()
         return call
 
@@ -121,14 +124,15 @@ def sessions_of(rules: Rules, windows: Sequence[float], random_: random.Random, 
     enforced = {str(contract.id) for contract in rules.contracts if contract.mode == "enforce"}
     waits = _waits(windows)
     for _ in range(count):
-        visit, was = _Visit(rules.contracts), set[str]()
+        visit, was = Visit(rules.contracts), set[str]()
         near = random_.choice([waits, waits, random_.sample(waits, 2)])
         tools = random_.choice(["abc", "abc", "ab", "bc", "ac"])
         for _ in range(random_.choice([4, 7, 12, 20])):
             visit.now += random_.choice(near) if random_.random() < 0.55 else 0.0
             args = {"k": random_.choice("xyz"), "n": random_.choice([0.01, 1, 2, 3, 4])}
             tool = random_.choice(tools)
-            call = visit.call(tool, args, fails=random_.random() < 0.2)
+            lasts = random_.choice(near) if random_.random() < 0.2 else 0.0
+            call = visit.call(tool, args, fails=random_.random() < 0.2, lasts=lasts)
             by = set() if call.refusal is None else {str(breach.id) for breach in call.refusal.broken}
             happened.allowed |= set() if by else {tool}
             happened.broken |= by | {str(breach.id) for breach in call.violations}
@@ -145,15 +149,16 @@ def ends_well_after(
     rows: Iterable[TraceRow], rules: Rules, windows: Sequence[float], random_: random.Random
 ) -> bool:
     """Go on after a trace by chance, and tell whether everything that is enforced is ever met."""
-    visit = _Visit(rules.contracts)
+    visit = Visit(rules.contracts)
     for row in rows:
-        visit.now += row.seconds
         if row.kind == "call":
-            visit.call(row.tool, dict(row.args or {}), fails=row.outcome == "failed")
+            visit.call(row.tool, dict(row.args or {}), fails=row.outcome == "failed", lasts=row.seconds)
+        else:
+            visit.now += row.seconds
     enforced = {str(contract.id) for contract in rules.contracts if contract.mode == "enforce"}
     for _ in range(random_.choice([1, 3, 6, 10])):
         visit.now += random_.choice(_waits(windows)) if random_.random() < 0.5 else 0.0
-        visit.call(random_.choice(TOOLS), {"k": random_.choice("xyzw"), "n": 0.01}, fails=False)
+        visit.call(random_.choice(TOOLS), {"k": random_.choice("xyzw"), "n": 0.01})
         if visit.unmet().isdisjoint(enforced):
             return True
     return False

@@ -75,6 +75,7 @@ class _Player:
             broken = () if call.refusal is None else call.refusal.broken
             return replace(row, outcome="refused", result=None, by=tuple(b.id or b.contract for b in broken))
         watched = tuple(v.id or v.spec for v in call.violations)
+        self._clock.now += row.seconds
         match row.outcome:
             case "started":
                 self._flying.append((row, call))

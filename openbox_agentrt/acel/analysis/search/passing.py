@@ -4,7 +4,8 @@ Let time pass as what it does: something that is remembered gets older than its 
 Windows are all that contracts know of time. So a search need not try waits: it takes either way when
 something that is remembered is too old. Freely, each cell may forget the oldest that it remembers at any
 time, whatever others do, which is more than any session can; in a zone, only what ages allow that a session
-can have. What never happens in either never happens, however long sessions wait.
+can have. What never happens in either never happens, however long sessions wait, and calls last. A call
+that succeeds does so at any time after it began, as far as a zone knows, also while others begin.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 from .ages import ages_of, with_ages
 from .memory_view import CellView
 from .state import Expiry, Flight, State, Transition, sort_flights
-from .zone import NOW, Pair, Zone, added, apart, can_become, later, patterns, within
+from .zone import NOW, Pair, Zone, added, apart, can_become, later, patterns, with_end, within
 
 __all__ = ("CellPart", "Windows")
 
@@ -27,6 +28,9 @@ FLYING, ENTRY = -1, -2
 
 ALL, SOME = "all", "some"
 """Of calls that are owed an answer: whether some that are no older are left."""
+
+# What a session remembers as of the end of a call, and not as of its beginning.
+_OF_ENDS = frozenset({"marks", "step", "tokens", "fresh", "values", "words"})
 
 # Of ages in a zone, only the order counts. Each is as little as to be in every window.
 _RANK = 2.0**-30
@@ -212,20 +216,25 @@ class Windows:
 
     # Ages
 
-    def aged(self, state: State, change: Mapping[float, float] | float) -> State:
-        """Give other ages to what is no older than its window: by a table, or by so much more."""
+    def aged(self, state: State, change: Mapping[float, float] | float, *, but_ends: bool = False) -> State:
+        """
+        Give other ages to what is no older than its window: by a table, or by so much more.
+
+        With `but_ends`, what is remembered as of the end of a call that ends now stays as it is.
+        """
         changed: dict[int, dict[str | None, Any]] = {}
         for piece in self.pieces(state.cells):
             kind = self._views[piece.place].cell.kind
             ages = list(ages_of(kind, piece.frozen))
-            for at in self.young(piece):
+            stay = but_ends and kind in _OF_ENDS
+            for at in (at for at in self.young(piece) if ages[at] or not stay):
                 ages[at] = ages[at] + change if isinstance(change, float) else change[ages[at]]
             changed.setdefault(piece.place, {})[piece.name] = with_ages(kind, piece.frozen, ages)
         return replace(state, cells=self._with(state.cells, changed))
 
-    def ticked(self, state: State, step: float) -> State:
-        """Let everything be a little older, and nothing too old."""
-        aged = self.aged(state, step)
+    def ticked(self, state: State, step: float, *, but_ends: bool = False) -> State:
+        """Let everything be a little older, and nothing too old, see `aged`."""
+        aged = self.aged(state, step, but_ends=but_ends)
         entries = tuple((name, value, age + step) for name, value, age in state.entries)
         return replace(
             aged, entries=entries, flying=tuple((flight[0] + step, *flight[1:]) for flight in state.flying)
@@ -279,12 +288,15 @@ class Windows:
         Returns:
             The state with its ages ranked anew, and whatever time has passed; None if it is left out.
         """
-        ages = sorted({age for piece in self.pieces(state.cells) for age in self._ages(piece)})
+        lasted = self.aged(state, _RANK, but_ends=True)
+        ages = sorted({age for piece in self.pieces(lasted.cells) for age in self._ages(piece)})
         if len(ages) > _MOST_CLOCKS:
             self.crowded = True
             return None
-        known = added(zone, [NOW if age == 0.0 else round(age / _RANK) for age in ages])
-        ranked = self.aged(state, {age: rank * _RANK for rank, age in enumerate(ages, 1)})
+        # Each is one rank older than in the zone of before. Whenever a call ends, it is not before it began.
+        clocks = [len(zone) if age == 0.0 else round(age / _RANK) - 1 for age in ages]
+        known = added(with_end(zone), clocks)
+        ranked = self.aged(lasted, {age: rank * _RANK for rank, age in enumerate(ages, 1)})
         found = within(later(known), self._pairs(ranked.cells))
         assert found is not None
         return replace(ranked, zone=found)

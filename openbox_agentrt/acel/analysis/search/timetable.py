@@ -31,38 +31,54 @@ def way_to(found: Explored, place: int) -> tuple[list[TraceRow], Called]:
     """
     Write the way to a state as a trace.
 
-    Where time is taken either way, and no waits lead there so, they are a little longer than each window.
+    Where time is taken either way, and no waits lead there so, nor calls that last, they are a little longer
+    than each window.
 
     Returns:
         The rows, and how the values of keys in the state are called in them.
     """
     edges = edges_to(found, place)
     (machine,) = found.world.machines
-    times = _times(machine, edges) if any(edge.step.passing for edge in edges) else [0.0] * (len(edges) + 1)
+    is_timed = any(edge.step.passing for edge in edges)
+    times = _times(machine, edges) if is_timed else [(0.0, 0.0)] * (len(edges) + 1)
     rows: list[TraceRow] = []
     called, now = Called(), 0.0
-    for edge, time in zip(edges, times, strict=False):
+    for edge, (begins, ends) in zip(edges, times, strict=False):
         if edge.step.passing is None:
-            rows += [TraceRow(kind="wait", seconds=time - now)] if time > now else []
-            rows.append(row_of(found.world, edge.step, called, edge.outcome))
-            now = time
+            rows += [TraceRow(kind="wait", seconds=begins - now)] if begins > now else []
+            row = row_of(found.world, edge.step, called, edge.outcome)
+            rows.append(replace(row, seconds=ends - begins) if ends > begins else row)
+            now = ends
         called.rename(edge.names)
-    rows += [TraceRow(kind="wait", seconds=times[-1] - now)] if times[-1] > now else []
+    last = times[-1][0]
+    rows += [TraceRow(kind="wait", seconds=last - now)] if last > now else []
     return rows, called
 
 
-def _times(machine: Machine, edges: Sequence[Edge]) -> list[float]:
-    """Say when each step of a way happens, and when the next one can."""
+def _times(machine: Machine, edges: Sequence[Edge]) -> list[tuple[float, float]]:
+    """Say when each step of a way begins and ends, and when the next one can."""
     bounds = _bounds(machine, edges)
-    ordered = [(n + 1, n, Fraction(0), False) for n in range(len(edges) + 1)]
+    count = 2 * len(edges) + 2
     if bounds is not None:
-        for little in _littles(machine, len(edges) + 2):
-            found = _earliest(len(edges) + 2, [*ordered, *bounds], little)
+        for little in _littles(machine, count):
+            found = _earliest(count, [*_ordered(edges), *bounds], little)
             if found is not None:
-                return [float(time) for time in found[1:]]
+                moments = [*map(float, found[1:]), float(found[-1])]
+                return list(zip(moments[::2], moments[1::2], strict=True))
     longest = sum(machine.windows.widths, Fraction(0)) + 1
     waits = [longest if edge.step.passing else Fraction(0) for edge in edges]
-    return [float(sum(waits[: n + 1])) for n in range(len(edges) + 1)]
+    passed = [float(sum(waits[: n + 1])) for n in range(len(edges) + 1)]
+    return list(zip(passed, passed, strict=True))
+
+
+def _ordered(edges: Sequence[Edge]) -> Iterator[_Bound]:
+    """Let steps happen one after another, and calls alone last."""
+    for n, edge in enumerate(edges):
+        begins, ends = 2 * n + 1, 2 * n + 2
+        yield ends, begins, Fraction(0), False
+        yield ends + 1, ends, Fraction(0), False
+        if edge.step.kind is None or edge.outcome not in ("ok", "failed"):
+            yield begins, ends, Fraction(0), False
 
 
 def _littles(machine: Machine, moments: int) -> Iterator[Fraction]:
@@ -90,18 +106,19 @@ def _bounds(machine: Machine, edges: Sequence[Edge]) -> list[_Bound] | None:
     """Go a way once more, and say how far its moments are apart; None if it cannot be gone."""
     state = replace(machine.first(), zone=None)
     found: list[_Bound] = []
-    for n, edge in enumerate(edges, 1):
-        state = machine.windows.ticked(state, _STEP)
+    for n, edge in enumerate(edges):
+        state, moment = machine.windows.ticked(state, _STEP), 2 * n + 1
         passing = edge.step.passing
         meant = () if passing is None else machine.windows.meant(state, passing)
         if meant is None:
             return None
-        found += _still(machine, state, n) if passing is None else _gone(machine, state, n, meant)
+        found += _still(machine, state, moment) if passing is None else _gone(machine, state, moment, meant)
         _, ends = machine.answer(state, edge.step)
         if edge.outcome not in ends:
             return None
-        state = machine.values.renamed(ends[edge.outcome], edge.names)
-    return [*found, *_still(machine, machine.windows.ticked(state, _STEP), len(edges) + 1)]
+        ended = machine.windows.ticked(ends[edge.outcome], _STEP, but_ends=True)
+        state = machine.values.renamed(ended, edge.names)
+    return [*found, *_still(machine, machine.windows.ticked(state, _STEP), 2 * len(edges) + 1)]
 
 
 def _still(machine: Machine, state: State, moment: int) -> Iterator[_Bound]:

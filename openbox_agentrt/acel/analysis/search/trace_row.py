@@ -26,7 +26,7 @@ class TraceRow:
         tool: Of a call, the tool.
         args: Of a call, its arguments.
         outcome: Of a call, how it ended: "ok", "failed", or "refused"; "started" while it is under way.
-        seconds: Of a time, how long.
+        seconds: Of a time, and of a call that takes some, how long.
         until: Of a time, the period of the calendar and its time zone that it ends.
         entry: Of what is written, the entry and its value.
         result: Of a call that succeeded, what it returned, where that matters.
@@ -55,6 +55,7 @@ class TraceRow:
         if self.kind == "finish":
             return {"tool": self.tool, "args": _json(self.args), "ends": "failed"}
         said: dict[str, Any] = {"tool": self.tool, "args": _json(self.args), "outcome": self.outcome}
+        said |= {"lasts": self.seconds} if self.seconds else {}
         said |= {} if self.result is None else {"result": self.result}
         return {**said, **({"by": list(self.by)} if self.by else {})}
 
@@ -72,6 +73,8 @@ class TraceRow:
         ended = {"ok": "", "failed": " fails", "started": " is under way"}
         said = ended.get(self.outcome, f" {self.outcome}")
         said += "" if self.result is None else f" gives {_written(self.result)}"
+        if self.seconds:
+            said += f" {'after' if said else 'takes'} {self.seconds:g} s"
         if HALTED.spec in self.by:
             return f"{self.tool}({args}){said}, since the session is halted"
         return f"{self.tool}({args}){said}" + (f" by {', '.join(self.by)}" if self.by else "")

@@ -11,13 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-__all__ = ("NOW", "Pair", "Zone", "added", "apart", "can_become", "first_zone", "later", "patterns", "within")
+__all__ = (
+    "NOW",
+    "Pair",
+    "Zone",
+    "added",
+    "apart",
+    "can_become",
+    "first_zone",
+    "later",
+    "patterns",
+    "with_end",
+    "within",
+)
 
 Zone: TypeAlias = "tuple[tuple[int, ...], ...]"
 """
 Of the clocks in the row and the column, how much more the first shows at most.
 
-A bound of `n` units is 2n + 1, or 2n if it is less than that. Clock 0 shows nothing; the others are ages.
+A bound of `n` units is 2n + 1, or 2n if it is less than that. Clock 0 shows nothing; the others are ages,
+and what has yet to come is younger than nothing.
 """
 
 Pair: TypeAlias = "tuple[int, int]"
@@ -42,6 +55,11 @@ def added(zone: Zone, clocks: Sequence[int]) -> Zone:
     """Give the zone of some clocks, in their order; where one is `NOW`, of a moment that is now."""
     places = (NOW, *clocks)
     return tuple(tuple(zone[a][b] for b in places) for a in places)
+
+
+def with_end(zone: Zone) -> Zone:
+    """Add a clock behind the others: of the end of a call that begins now, whenever it ends."""
+    return (*((*row, _NONE) for row in zone), (*zone[NOW], _SAME))
 
 
 def apart(zone: Zone, one: int, other: int, bound: int) -> Zone | None:
@@ -81,11 +99,9 @@ def patterns(zone: Zone, pairs: Sequence[Pair]) -> Iterator[tuple[Zone, frozense
 
 def can_become(zone: Zone, after: Zone) -> bool:
     """Tell whether from all ages of a zone, some time leads to ages of another one."""
-    least = [min([_SAME, *(row[clock] for row in after[1:])]) for clock in range(len(after))]
-    before = (tuple(least), *after[1:])
     return all(
         mine <= bound
-        for row, bounds in zip(zone, before, strict=True)
+        for row, bounds in zip(zone[1:], after[1:], strict=True)
         for mine, bound in zip(row, bounds, strict=True)
     )
 
