@@ -93,6 +93,11 @@ class SessionMemory:
         shown = None if self._timeline is None else self._timeline.now
         return None if shown is None or shown == -math.inf else shown
 
+    @property
+    def clock_fault(self) -> str | None:
+        """Say why the time is not known, if it was needed and the clock did not show it."""
+        return None if self._timeline is None else self._timeline.fault
+
     def cell(self, cell: Cell, since: int = 0) -> LiveCell:
         """
         Find the piece of memory of that name.

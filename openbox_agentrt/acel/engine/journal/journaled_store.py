@@ -290,8 +290,7 @@ class JournaledStore(SessionStore):
         self._noted.append(_Noted("replace", rules=told, more={"before": rules_hash(before)}))
 
     def _time(self) -> float | str | None:
-        now = self.memory.now
-        return None if now is None else self.memory.timeline.fault or now
+        return self.memory.clock_fault or self.memory.now
 
     def _note_state(self, values: Mapping[str, Any]) -> None:
         at = max((self.memory.state.written_at(key) or 0.0 for key in values), default=0.0)

@@ -877,3 +877,20 @@ def test_text_that_is_not_unicode_is_a_key_like_any_other(tmp_path: Path) -> Non
         ]
     assert said == [True, True, False]
     assert rerun_file(path).ok
+
+
+def test_a_clock_that_shows_nothing_from_the_first_call_on_is_told(tmp_path: Path) -> None:
+    """A call is refused for that before any time was known, and derived again as refused."""
+    path, shows = tmp_path / "e.jsonl", [1000.0]
+
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[rate_limit("pay", 2, 60)], clock=lambda: shows[0], evidence=evidence)
+        shows[0] = float("nan")
+        said = [session.reserve("pay").allowed]
+        shows[0] = 1001.0
+        said += [session.reserve("pay").allowed for _ in range(3)]
+
+    assert said == [False, True, True, False]
+    report = rerun_file(path)
+    assert report.differences == ()
+    assert report.derived == 4
