@@ -8,7 +8,6 @@ else an ``initialize`` begins a connection, and what comes after it is taken for
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ _SESSIONS = frozenset(
 _TIMES = ("timestamp", "ts", "time", "at")
 _MESSAGES = frozenset(("message", "msg", "raw", "payload", "data", "frame", "body", "request", "response"))
 _MILLISECONDS_FROM = 1e11
+_NO_TIME = 1e300
 # What servers ask clients for; ids of these are counted by the server.
 _ASKED_BY_SERVERS = frozenset(("sampling/createMessage", "elicitation/create", "roots/list", "ping"))
 
@@ -157,6 +157,8 @@ def _session_of(value: Mapping[str, Any]) -> str | None:
 def _seconds(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return seconds_of(value)
+    # What is no number is below nothing, either.
+    if not abs(value) < _NO_TIME:
+        return None
     # As seconds, such a number would be a year after 5000.
-    at = value / 1000 if value >= _MILLISECONDS_FROM else float(value)
-    return at if math.isfinite(at) else None
+    return value / 1000 if value >= _MILLISECONDS_FROM else float(value)

@@ -50,6 +50,10 @@ _CONVENTIONS = (
 )
 
 
+_NO_TIME = 2**64
+"""From here on a number is no time: the format has 64 bits for it."""
+
+
 class _Span(NamedTuple):
     """One call, in an order that sorts, or with no tool a span that others may have begun in."""
 
@@ -193,7 +197,7 @@ def _text(span: Mapping[str, Any], name: str, other: str) -> str:
 
 def _time(span: Mapping[str, Any], name: str, other: str) -> int | None:
     at = _whole(span[name] if name in span else span.get(other))
-    return at if at is not None and at > 0 else None
+    return at if at is not None and 0 < at < _NO_TIME else None
 
 
 def _whole(held: Any) -> int | None:

@@ -11,6 +11,7 @@ from typing import IO, Any
 from .._plain.strict_json import JsonError, read_json
 from ..acel.events import TraceError, read_args, read_outcome, read_stamp, read_tool
 from ..acel.outcome import outcome_of
+from ..acel.wording import shown
 from .events import NOT_RECORDED, Began, Ended, TraceEvent
 from .open_calls import OpenCalls
 from .source import RecordedFile, TraceSourceError, unreadable
@@ -171,6 +172,10 @@ def read_rows(source: RecordedFile) -> Iterator[TraceEvent]:
 
 def _events(source: RecordedFile, pairs: OpenCalls, number: int, row: dict[str, Any]) -> Iterator[TraceEvent]:
     kind, session = row.get("event"), row.get("session_id")
+    if kind not in (None, "began", "ended"):
+        raise TraceError(f"'event' must be began or ended, got {shown(kind)}")
+    if not isinstance(row.get("refused", False), bool):
+        raise TraceError(f"'refused' must be true or false, got {shown(row['refused'])}")
     name = str(source.path) if session is None else str(session)
     at = None if row.get("ts") is None else read_stamp(row["ts"])
     id = name, row.get("call")
@@ -188,7 +193,7 @@ def _events(source: RecordedFile, pairs: OpenCalls, number: int, row: dict[str, 
             # Arguments that are null were there, and nobody wrote them down.
             args=None if "args" in row and row["args"] is None else read_args(row),
             at=at,
-            refused=row.get("refused") is True,
+            refused=row.get("refused", False),
         )
         if kind == "began":
             yield from pairs.add(id, call)

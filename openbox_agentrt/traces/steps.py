@@ -17,6 +17,7 @@ from .._plain.times import seconds_of
 from ..acel.engine.rerun.hidden_parts import has_hidden
 from ..acel.events import Outcome
 from ..acel.match.keys import About
+from ..evidence.format2.parts import torn_end_of
 from ..evidence.reading import Entry, read_entries
 from .events import Began, Ended, Left, Resumed, RunEnded, StateSet, TraceEvent
 from .source import NothingToJudgeError, RecordedFile
@@ -54,6 +55,8 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
         yield from run.take(entry)
         if run.is_idle:
             del runs[name]
+    if torn_end_of(source.path):
+        source.unread["the last line is cut"] += 1
     if not steps:
         problem = 'is evidence without steps; they are kept with record="steps"'
         raise NothingToJudgeError(problem, path=str(source.path))

@@ -436,6 +436,51 @@ def test_what_cannot_be_read_is_counted(case: str, tmp_path: Path) -> None:
     assert read(path)[1] == unread
 
 
+@pytest.mark.parametrize("format", ["mcp", "otlp"])
+def test_a_number_that_is_no_time_ends_nothing(format: str, tmp_path: Path) -> None:
+    """Its call is read without a time, or counted where it needs one, and the one after it is read."""
+
+    def line(at: int) -> dict[str, Any]:
+        params = {"name": "pay", "arguments": {}}
+        message = {"jsonrpc": "2.0", "id": str(at), "method": "tools/call", "params": params}
+        attributes = [{"key": name, "value": {"stringValue": value}} for name, value in gen_ai("pay").items()]
+        span = {"startTimeUnixNano": str(at * 10**9), "attributes": attributes}
+        spans = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+        return {"ts": at, "message": message} if format == "mcp" else spans
+
+    events, unread = read(written(tmp_path / "t.jsonl", line(10**400), line(7)))
+    begun = [event.at for event in events if isinstance(event, Began)]
+    if format == "mcp":
+        assert (begun, unread) == ([None, 7], {})
+    else:
+        assert (begun, unread) == ([7], {"a call without a time": 1})
+
+
+def test_a_log_that_is_cut_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    with EvidenceFile(path, record="steps") as evidence:
+        Session(contracts=[at_most_n_times("x", 1)], evidence=evidence).reserve("x").commit()
+    with path.open("ab") as file:
+        file.write(b'{"body": {"e": "res')
+    events, unread = read(path)
+    assert story(events) == [("x", {}), ("x", "ok", NOT_RECORDED)]
+    assert unread == {"the last line is cut": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"event": "begun"}, "'event' must be began or ended"),
+        ({"refused": "no"}, "'refused' must be true or"),
+    ],
+)
+def test_a_row_that_says_what_nobody_understands_is_an_error(
+    more: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(TraceSourceError, match=f"row 1: {problem}"):
+        read(written(tmp_path / "t.jsonl", {"tool": "pay", **more}))
+
+
 def test_a_number_that_is_none_is_judged_and_not_a_wrong_file(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"tool": "pay", "args": {"amount": NaN}}\n', encoding="utf-8")
