@@ -204,7 +204,7 @@ async def run_governed(
         if was_cancelled is not None:
             work = _not_losing_cancellation(work, was_cancelled)
         result = await _structured(run, work)
-        if run.asked_calls:
+        if run.unjudged_calls:
             note_refused_calls(run, result.messages)
         if run.paused and result.termination_reason == "waiting_for_approval":
             if judge.parking is not None:

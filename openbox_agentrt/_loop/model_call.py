@@ -12,6 +12,7 @@ from agent_rt import ModelRequest, ModelResponse
 from .._activity.outputs import WITHHELD, WITHHELD_OUTPUT, expects_answer, seen
 from .._activity.screening import check_redacted, judge_input, perform_as_judged, take_prescreen
 from .._run.contract_events import judge_text
+from .._run.current import is_in_activity
 from .._run.redaction.mutable_parts import mutable_parts, serialized
 from .._wire.model_input import message_elements
 from ..lifecycle_events import LLM_ACTIVITY
@@ -47,7 +48,7 @@ async def begin_model_call(judge: Runs, request: ModelRequest) -> tuple[Activity
         GovernanceError: The model may not be called.
     """
     run = judge.around(LLM_ACTIVITY)
-    if run.asked_calls:
+    if run.unjudged_calls and not is_in_activity(run):
         note_refused_calls(run, request.messages)
     if type(request.messages) is not tuple:
         # Whoever has the list may go on filling it.
@@ -114,7 +115,8 @@ async def end_model_call(
         response, is_withheld = _enforced(activity, response, output, answer)
     message = response.message
     if run.contracts is not None and not is_withheld:
-        run.asked_calls = message.tool_calls
+        if not is_in_activity(run):  # or a tool has asked the model, and no loop makes the calls
+            run.unjudged_calls = {call.id: call for call in message.tool_calls}
         await judge_text(run, message_text(message), [call.name for call in message.tool_calls])
     told = answer is not None or is_withheld or not expects_answer(activity)
     if told and (not held or serialized(held) == before):

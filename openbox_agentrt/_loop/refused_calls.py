@@ -31,13 +31,11 @@ def note_refused_calls(run: RunState, messages: Sequence[ModelMessage]) -> None:
         run: The run.
         messages: What was said in it, the answers to those calls included.
     """
-    asked, run.asked_calls = run.asked_calls, ()
-    if run.contracts is not None:
-        refused = _refused_in(messages)
-        for call in asked:
-            if call.id in refused and call.id not in run.judged_calls:
-                _report(run, call)
-    run.judged_calls.clear()
+    unjudged, run.unjudged_calls = run.unjudged_calls, {}
+    refused = _refused_in(messages)
+    for name, call in unjudged.items():
+        if name in refused:
+            _report(run, call)
 
 
 def _refused_in(messages: Sequence[ModelMessage]) -> set[str | None]:

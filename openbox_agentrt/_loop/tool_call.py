@@ -72,7 +72,7 @@ async def call_tool(
     """
     run = judge.around(call.name)
     if run.contracts is not None:
-        run.judged_calls.add(call.id)
+        run.unjudged_calls.pop(call.id, None)
         _adopt_conditions(run.contracts, call.name, handler)
     pauses = run.pausable and judge.options.approval_mode == "pause"
     key = call_key(call.id, call.name, call.arguments) if pauses else ""

@@ -37,3 +37,11 @@ def current_run() -> RunState | None:
     """Give the governed run that the calling task belongs to; None outside a run, or after it has ended."""
     position = POSITION.get()
     return None if position is None or position.run.ended else position.run
+
+
+def is_in_activity(run: RunState) -> bool:
+    """Tell whether the calling task stands in an activity of `run`, as what a tool does."""
+    position = POSITION.get()
+    while position is not None and position.run is not run:
+        position = position.outer
+    return position is not None and position.activity is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -97,8 +97,8 @@ class RunState:
         redactions: What was redacted in the conversation that the run belongs to.
         judged: What of the conversation Core has been shown.
         recall: Tells what a text became that was redacted in another run; None if it was not.
-        asked_calls: The calls that its model asked for last, if contracts judge them.
-        judged_calls: Ids of those that were put to the contracts.
+        unjudged_calls: The calls that its model asked for last, by their ids, and that nobody has put to the
+            contracts yet; none without contracts.
         altered_answer: Why the last answer of the model is not what it gave; None if it is.
         span: Its span, where spans are asked for.
         session: The contract session, and who keeps its evidence.
@@ -158,8 +158,7 @@ class RunState:
         self.open_activities: dict[str, OpenActivity] = {}
         self.open_streams: set[OpenStream] = set()
         self.nested_suspended: list[RunState] = []
-        self.asked_calls: Sequence[ToolCall] = ()
-        self.judged_calls: set[str] = set()
+        self.unjudged_calls: dict[str, ToolCall] = {}
         self.altered_answer: str | None = None
         self.span: RunSpan | None = None
         self.pausable = pausable

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_rt import AgentLoop, AgentRunLimits, ToolDefinition, ToolRegistry
+from agent_rt import AgentLoop, AgentRunLimits, ModelRequest, ToolCall, ToolDefinition, ToolRegistry
 
+from openbox_agentrt._run.current import current_run
 from openbox_agentrt.acel import at_most_n_times
 from openbox_agentrt.evidence import read_entries
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
@@ -91,7 +92,7 @@ async def test_a_tool_that_answers_in_the_same_words_was_not_refused(
 
 async def test_what_a_history_tells_of_was_refused_before(make_stage: Any, kit: Any, tmp_path: Path) -> None:
     """In another run, which has it in its evidence."""
-    from agent_rt import ContentPart, ModelMessage, ToolCall
+    from agent_rt import ContentPart, ModelMessage
 
     told = {"error": {"type": "tool_argument_validation", "tool": "pay", "issues": ["no"]}}
     history = [
@@ -107,3 +108,37 @@ async def test_what_a_history_tells_of_was_refused_before(make_stage: Any, kit: 
     await stage.governance.aclose()
 
     assert [one for one in read_entries(path) if one.type == "violation"] == []
+
+
+async def test_a_tool_that_asks_a_model_hides_nothing(make_stage: Any, kit: Any, tmp_path: Path) -> None:
+    """What that model asks for is not the loop's to call, whatever ids it gives."""
+    path = tmp_path / "e.jsonl"
+    stage = await make_stage(contracts=[at_most_n_times("pay", 5)], evidence=path)
+    inner = stage.governance.wrap_provider(ScriptedProvider(Call(name="inner", id="c-2")))
+    tools = registry([])
+
+    async def ask(arguments: Any, token: object) -> str:
+        await inner.complete(ModelRequest((kit.user("Sum it up."),)))
+        return "short"
+
+    tools.register(ToolDefinition("ask", "Ask.", {"type": "object"}), handler=ask)
+    turn = Reply(calls=(Call(name="ask", id="c-1"), Call(name="pay", id="c-2")))
+    loop = AgentLoop(ScriptedProvider(turn, "done"), tool_registry=tools)
+
+    await stage.governance.govern_loop(loop).run(kit.agent(), [kit.user("Go on.")])
+    await stage.governance.aclose()
+
+    assert [one.data["tool"] for one in read_entries(path) if one.type == "violation"] == ["pay"]
+
+
+async def test_a_run_without_a_model_keeps_no_calls(make_stage: Any) -> None:
+    """It may call tools for months."""
+    stage = await make_stage(contracts=[at_most_n_times("other", 5)])
+    tools = stage.governance.wrap_tool_registry(registry([]))
+
+    async with stage.governance.run_scope("Go on."):
+        kept = vars(current_run())
+        before = {name: len(each) for name, each in kept.items() if isinstance(each, dict | list | set)}
+        await tools.execute(ToolCall("c-1", "pay", {"amount": 1}))
+
+        assert {name: len(kept[name]) for name in before} == before
