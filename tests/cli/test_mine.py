@@ -16,10 +16,10 @@ from openbox_agentrt.acel.analysis.mining.mine import mine
 from openbox_agentrt.acel.events import Outcome
 from openbox_agentrt.acel.rulesfile import parse_rules
 from openbox_agentrt.cli import main
-from openbox_agentrt.cli.mine import recorded_sessions
 from openbox_agentrt.traces.backtest import backtest
 from openbox_agentrt.traces.events import Began, Ended, Resumed, TraceEvent
 from openbox_agentrt.traces.formats import Recordings
+from openbox_agentrt.traces.mined_sessions import recorded_sessions
 
 
 @pytest.fixture(autouse=True)

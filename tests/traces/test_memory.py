@@ -14,7 +14,6 @@ import pytest
 
 from openbox_agentrt.acel import Session, at_most_n_times
 from openbox_agentrt.acel.rulesfile import parse_rules
-from openbox_agentrt.cli.mine import recorded_sessions
 from openbox_agentrt.evidence import EvidenceFile
 from openbox_agentrt.traces import (
     backtest,
@@ -29,6 +28,7 @@ from openbox_agentrt.traces import (
 from openbox_agentrt.traces.events import TraceEvent
 from openbox_agentrt.traces.formats import Recordings
 from openbox_agentrt.traces.in_time import in_time
+from openbox_agentrt.traces.mined_sessions import recorded_sessions
 from openbox_agentrt.traces.sorting import NoRoomError
 from openbox_agentrt.traces.spilled import Spilled
 
