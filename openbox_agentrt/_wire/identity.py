@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, TypedDict
 
 from .payloads import json_safe
@@ -49,7 +50,7 @@ class CommonFields(TypedDict):
     timestamp: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunIdentity:
     """
     Which run an event belongs to. Minted once per run and never reused: Core seals a workflow at its end.
@@ -67,10 +68,10 @@ class RunIdentity:
     agent_name: str | None = None
     parent_workflow_id: str | None = None
     multi_agent_session_id: str | None = None
-    _fields: dict[str, str] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        # Once, since every event has them.
+    @cached_property
+    def _fields(self) -> Mapping[str, str]:
+        # Kept, since every event has them, and no field of the class, which is written down field by field.
         fields = {
             "workflow_id": self.workflow_id,
             "run_id": self.run_id,
@@ -80,8 +81,7 @@ class RunIdentity:
             "session_id": self.session_id,
             "agent_name": self.agent_name,
         }
-        present = {name: value for name, value in fields.items() if value is not None}
-        object.__setattr__(self, "_fields", present)
+        return {name: value for name, value in fields.items() if value is not None}
 
     @classmethod
     def mint(
