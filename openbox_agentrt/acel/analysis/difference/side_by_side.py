@@ -14,9 +14,8 @@ from ..calls.alphabet import alphabet_of
 from ..findings.finding import name_of
 from ..findings.witness import played
 from ..rules.components import Component, values_needed
-from ..search.alike_values import Names
 from ..search.engine_machine import Machine
-from ..search.explore import Called, row_of
+from ..search.explore import Called, Edge, edges_to, row_of
 from ..search.next_steps import Beside, World
 from ..search.state import Transition
 from ..search.trace_row import TraceRow
@@ -119,7 +118,7 @@ class Pair:
         self._whole = alphabet.whole
         machines = [Machine(before, alphabet, old.state), Machine(after, alphabet, new.state)]
         self._world = World(machines, alphabet, values=values_needed(some))
-        self._edges: list[tuple[int, Transition, str, Names] | None] = []
+        self._edges: list[Edge | None] = []
         self._parted = Parted()
         self.in_the_way: frozenset[str] = frozenset()
         self.unknown: frozenset[str] = frozenset()
@@ -137,7 +136,7 @@ class Pair:
         places: dict[Beside, int] = {}
         waiting: deque[tuple[int, Beside]] = deque()
 
-        def reach(states: Beside, edge: tuple[int, Transition, str, Names] | None) -> None:
+        def reach(states: Beside, edge: Edge | None) -> None:
             if states not in places:
                 places[states] = len(self._edges)
                 self._edges.append(edge)
@@ -158,12 +157,7 @@ class Pair:
         found += [self._parted.owed, self._parted.forgiven] if self._ends else []
         return None not in found
 
-    def _expand(
-        self,
-        place: int,
-        states: Beside,
-        reach: Callable[[Beside, tuple[int, Transition, str, Names] | None], None],
-    ) -> bool:
+    def _expand(self, place: int, states: Beside, reach: Callable[[Beside, Edge | None], None]) -> bool:
         """Look at all that can happen in a state, and tell whether there was time for it."""
         for step in self._world.steps(states):
             if self._budget.late:
@@ -172,7 +166,7 @@ class Pair:
             if len(tries) == 2 and tries[0].admitted is not tries[1].admitted:
                 self._part(place, step, stricter=tries[0].admitted)
             for outcome, after, names in ends:
-                reach(after, (place, step, outcome, names))
+                reach(after, Edge(place, step, outcome, names))
         return True
 
     def _part(self, place: int, step: Transition, *, stricter: bool) -> None:
@@ -265,16 +259,11 @@ class Pair:
         )
 
     def _way(self, place: int) -> tuple[list[TraceRow], Called]:
-        edges = []
-        edge = self._edges[place]
-        while edge is not None:
-            edges.append(edge)
-            edge = self._edges[edge[0]]
         rows: list[TraceRow] = []
         called = Called()
-        for _, step, outcome, names in reversed(edges):
-            rows.append(row_of(self._world, step, called, outcome))
-            called.rename(names)
+        for edge in edges_to(self._edges, place):
+            rows.append(row_of(self._world, edge.step, called, edge.outcome))
+            called.rename(edge.names)
         return rows, called
 
 

@@ -135,7 +135,7 @@ class SearchResult:
 
     def is_at_once(self, place: int) -> bool:
         """Tell whether no time has to pass on the way to a state."""
-        return all(edge.step.passing is None for edge in edges_to(self.found, place))
+        return all(edge.step.passing is None for edge in edges_to(self.found.edges, place))
 
     def met(self, own: Collection[int]) -> list[int]:
         """List the states in which some contracts, by their positions in the search, are met."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -298,13 +298,13 @@ def _note_let(found: Explored, tool: str, place: int, step: Transition) -> None:
         known.append((place, step))
 
 
-def edges_to(found: Explored, place: int) -> list[Edge]:
-    """Give the way to a state, from the beginning."""
+def edges_to(known: Sequence[Edge | None], place: int) -> list[Edge]:
+    """Give the way to a state, from the beginning, by how each state was first reached."""
     edges: list[Edge] = []
-    edge = found.edges[place]
+    edge = known[place]
     while edge is not None:
         edges.append(edge)
-        edge = found.edges[edge.before]
+        edge = known[edge.before]
     return edges[::-1]
 
 

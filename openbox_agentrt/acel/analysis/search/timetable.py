@@ -37,7 +37,7 @@ def way_to(found: Explored, place: int) -> tuple[list[TraceRow], Called]:
     Returns:
         The rows, and how the values of keys in the state are called in them.
     """
-    edges = edges_to(found, place)
+    edges = edges_to(found.edges, place)
     (machine,) = found.world.machines
     is_timed = any(edge.step.passing for edge in edges)
     times = _times(machine, edges) if is_timed else [(0.0, 0.0)] * (len(edges) + 1)
