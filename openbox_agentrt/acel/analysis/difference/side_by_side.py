@@ -176,14 +176,10 @@ class Pair:
         rows, called = self._way(place)
         rows.append(row_of(self._world, step, called, "ok"))
         old, new = self._played(rows)
-        allowed, refused = (old, new) if stricter else (new, old)
-        way = self._note(rows, old, new, last=allowed[-1].by if allowed[-1].outcome == "refused" else ())
-        if allowed[-1].outcome == "ok" and refused[-1].outcome == "refused" and _alike(old, new):
-            if stricter:
-                self._parted.stricter = tuple(refused)
-            else:
-                self._parted.looser = tuple(refused)
-        else:
+        last = old[-1] if stricter else new[-1]
+        way = self._note(rows, old, new, last=last.by if last.outcome == "refused" else ())
+        self._keep_call(old, new, self._parted)
+        if (self._parted.stricter if stricter else self._parted.looser) is None:
             self.unshown = self.unshown or not way
 
     def _look_at_end(self, place: int, states: Beside) -> None:
@@ -201,39 +197,39 @@ class Pair:
     def _part_at_end(self, place: int, *, owed: bool, forgiven: bool) -> None:
         rows, _ = self._way(place)
         old, new = self._played([*rows, TraceRow(kind="end")])
-        was, now = self._old.unmet(old[-1]), self._new.unmet(new[-1])
         way = self._note(rows, old, new, last=())
-        if not _alike(old, new) or (owed and not now.keys() - was) or (forgiven and not was.keys() - now):
+        self._keep_end(old, new, self._parted)
+        if (owed and self._parted.owed is None) or (forgiven and self._parted.forgiven is None):
             self.unshown_end = self.unshown_end or not way
-            return
-        if owed:
-            by = tuple(now[name] for name in sorted(now.keys() - was))
-            self._parted.owed = (*new[:-1], replace(new[-1], by=by))
-        if forgiven:
-            by = tuple(was[name] for name in sorted(was.keys() - now))
-            self._parted.forgiven = (*old[:-1], replace(old[-1], by=by))
 
     def show(self, rows: Sequence[TraceRow], parted: Parted) -> bool:
         """Tell whether sessions of both part on a trace, and keep it."""
         old, new = self._played(rows)
-        if not _alike(old, new):
-            return False
-        if rows[-1].kind == "end":
-            was, now = self._old.unmet(old[-1]), self._new.unmet(new[-1])
-            owed, forgiven = sorted(now.keys() - was), sorted(was.keys() - now)
-            by = tuple(now[name] for name in owed), tuple(was[name] for name in forgiven)
-            parted.owed = parted.owed or ((*new[:-1], replace(new[-1], by=by[0])) if owed else None)
-            parted.forgiven = parted.forgiven or (
-                (*old[:-1], replace(old[-1], by=by[1])) if forgiven else None
-            )
-            return bool(owed or forgiven)
-        if old[-1].outcome == new[-1].outcome:
+        keep = self._keep_end if rows[-1].kind == "end" else self._keep_call
+        return keep(old, new, parted)
+
+    def _keep_call(self, old: Sequence[TraceRow], new: Sequence[TraceRow], parted: Parted) -> bool:
+        """Tell whether sessions of both part on the last call of a trace, and keep it."""
+        if not _alike(old, new) or old[-1].outcome == new[-1].outcome:
             return False
         if old[-1].outcome == "ok":
             parted.stricter = parted.stricter or tuple(new)
         else:
             parted.looser = parted.looser or tuple(old)
         return True
+
+    def _keep_end(self, old: Sequence[TraceRow], new: Sequence[TraceRow], parted: Parted) -> bool:
+        """Tell whether sessions of both part at the end of a trace, and keep it."""
+        if not _alike(old, new):
+            return False
+        was, now = self._old.unmet(old[-1]), self._new.unmet(new[-1])
+        owed = tuple(now[name] for name in sorted(now.keys() - was))
+        forgiven = tuple(was[name] for name in sorted(was.keys() - now))
+        if owed and parted.owed is None:
+            parted.owed = (*new[:-1], replace(new[-1], by=owed))
+        if forgiven and parted.forgiven is None:
+            parted.forgiven = (*old[:-1], replace(old[-1], by=forgiven))
+        return bool(owed or forgiven)
 
     def _note(
         self,
