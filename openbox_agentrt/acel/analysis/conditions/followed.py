@@ -23,7 +23,8 @@ from ...contracts.declaration import Declaration
 from ...contracts.requires import Requires
 from ...contracts.rules import Guard, Rule
 from ...match.names import normal_name
-from .reading import ConditionReading, NotUnderstoodError, read_condition
+from .reading import ConditionReading, read_condition
+from .token_reader import NotUnderstoodError
 
 __all__ = (
     "Followed",

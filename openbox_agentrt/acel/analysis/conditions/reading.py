@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ...._plain.digest import text_digest
 from ...condition.fact import Fact
-from ...condition.source import ConditionToken, tokens_of
+from ...condition.source import ConditionToken
 from .compared_values import ComparedValues, ReadPlace
+from .token_reader import END, NotUnderstoodError, TokenReader, without_blanks
 
-__all__ = ("ConditionReading", "NotUnderstoodError", "read_condition")
+__all__ = ("ConditionReading", "read_condition")
 
 # Of the texts, numbers and names of CEL, those that mean what they say.
 _PLAIN = {
@@ -31,13 +32,8 @@ _PLAIN = {
 _COMPARED = ("==", "!=", "<", "<=", ">", ">=")
 _ASKED = ("startsWith", "endsWith", "contains")
 _OPENS, _CLOSES = "([{", ")]}"
-_END = ConditionToken("end", "")
 
 _Tokens: TypeAlias = Sequence[ConditionToken]
-
-
-class NotUnderstoodError(ValueError):
-    """A condition says something that is not known here."""
 
 
 @dataclass(slots=True)
@@ -87,7 +83,7 @@ def read_condition(text: str, facts: Mapping[str, Fact]) -> ConditionReading:
     Raises:
         NotUnderstoodError: It is not made of parts by "and", "or" and "not".
     """
-    tokens = [token for token in tokens_of(text) if token.kind != "blank"]
+    tokens = without_blanks(text)
     if any(token.text == "?" for token in tokens):
         raise NotUnderstoodError("?")
     found = ConditionReading()
@@ -98,7 +94,7 @@ def read_condition(text: str, facts: Mapping[str, Fact]) -> ConditionReading:
 def _split(tokens: _Tokens, facts: Mapping[str, Fact], found: ConditionReading) -> Iterator[str]:
     """Read a condition part by part, and write it again."""
     start = depth = 0
-    for place, token in enumerate((*tokens, _END)):
+    for place, token in enumerate((*tokens, END)):
         depth += _deeper(token)
         if token.kind == "end" or (not depth and token.text in ("&&", "||")):
             yield from _one(tokens[start:place], facts, found)
@@ -144,11 +140,11 @@ def _deeper(token: ConditionToken) -> int:
     return (token.text in _OPENS) - (token.text in _CLOSES) if token.kind == "mark" else 0
 
 
-class _Part:
+class _Part(TokenReader):
     """Read a part of a condition from its first token to its last."""
 
     def __init__(self, tokens: _Tokens, facts: Mapping[str, Fact]) -> None:
-        self._tokens = [*tokens, _END]
+        super().__init__(tokens)
         self._facts = facts
         self.found = ConditionReading()
 
@@ -160,20 +156,20 @@ class _Part:
         elif self._is_called("size"):
             place = self._enclosed_place()
             self._compared_size(place)
-        elif self._tokens[0].text == "session":
+        elif self._next.text == "session":
             self._count(*self._compared_count())
-        elif self._tokens[0].text in ("args", "facts"):
+        elif self._next.text in ("args", "facts"):
             self._about(self._place())
         else:
             self._from_the_right()
-        if self._tokens[0].kind != "end":
-            raise NotUnderstoodError(self._tokens[0].text)
+        if self._next.kind != "end":
+            raise NotUnderstoodError(self._next.text)
 
     def _about(self, place: ReadPlace) -> None:
-        word = self._tokens[0].text
+        word = self._next.text
         if word == "in":
             self._take()
-            if self._tokens[0].text == "facts":
+            if self._next.text == "facts":
                 self._known(place)
             else:
                 self._of(place).plain.update({repr(value): value for value in self._list()})
@@ -197,13 +193,13 @@ class _Part:
         """Read a comparison whose value stands first."""
         value = self._value()
         how = self._needs_one(_COMPARED)
-        if self._tokens[0].text == "session":
+        if self._next.text == "session":
             self._count(self._counted(), value)
         else:
             self._compare(how, self._place(), value)
 
     def _compared(self, how: str, place: ReadPlace) -> None:
-        if self._tokens[0].text not in ("args", "facts"):
+        if self._next.text not in ("args", "facts"):
             self._compare(how, place, self._value())
             return
         other = self._place()
@@ -280,7 +276,7 @@ class _Part:
 
     def _path(self) -> str:
         names = []
-        while self._tokens[0].text == "." and self._tokens[1].text not in _ASKED:
+        while self._next.text == "." and self._tokens[self._at + 1].text not in _ASKED:
             self._take()
             names.append(self._name())
         if not names:
@@ -292,12 +288,6 @@ class _Part:
             raise NotUnderstoodError(name)
         self.found.told.add(self._facts[name].label)
         return self._facts[name]
-
-    def _name(self) -> str:
-        token = self._take()
-        if token.kind != "name":
-            raise NotUnderstoodError(token.text)
-        return token.text
 
     def _list(self) -> Iterator[Any]:
         self._needs("[")
@@ -320,25 +310,10 @@ class _Part:
         raise NotUnderstoodError(word)
 
     def _is_called(self, word: str) -> bool:
-        return self._tokens[0].text == word and self._tokens[1].text == "("
-
-    def _needs_one(self, words: Iterable[str]) -> str:
-        word = self._take().text
-        if word not in words:
-            raise NotUnderstoodError(word)
-        return word
-
-    def _needs(self, mark: str) -> None:
-        self._needs_one((mark,))
-
-    def _takes(self, word: str) -> bool:
-        taken = self._tokens[0].text == word and self._tokens[0].kind != "text"
-        if taken:
-            self._take()
-        return taken
+        return self._next.text == word and self._tokens[self._at + 1].text == "("
 
     def _take(self) -> ConditionToken:
-        token = self._tokens.pop(0) if len(self._tokens) > 1 else self._tokens[0]
+        token = super()._take()
         if token.kind in _PLAIN and not _PLAIN[token.kind].fullmatch(token.text):
             raise NotUnderstoodError(token.text)
         return token

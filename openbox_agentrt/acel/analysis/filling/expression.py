@@ -8,12 +8,11 @@ see what its values look like; nothing is evaluated with what is found.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...condition.source import ConditionToken, tokens_of
-from ..conditions.reading import NotUnderstoodError
+from ..conditions.token_reader import NotUnderstoodError, TokenReader, without_blanks
 
 __all__ = ("Expression", "read_expression")
 
@@ -26,7 +25,6 @@ _BINDS = {
     **dict.fromkeys("*/%", 5),
 }
 _NAMED = {"true": True, "false": False, "null": None}
-_END = ConditionToken("end", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +56,22 @@ def read_expression(text: str) -> Expression:
     Raises:
         NotUnderstoodError: It has a form that is not known here.
     """
-    reader = _Reader([token for token in tokens_of(text) if token.kind != "blank"])
-    found = reader.expression()
-    reader.needs("")
-    return found
+    return _Reader(without_blanks(text)).whole()
 
 
-class _Reader:
-    def __init__(self, tokens: Sequence[ConditionToken]) -> None:
-        self._tokens = [*tokens, _END]
-        self._place = 0
+class _Reader(TokenReader):
+    def whole(self) -> Expression:
+        found = self._expression()
+        self._needs("")
+        return found
 
-    def expression(self) -> Expression:
+    def _expression(self) -> Expression:
         asked = self._operators(1)
         if not self._takes("?"):
             return asked
-        then = self.expression()
-        self.needs(":")
-        return Expression("choice", parts=(asked, then, self.expression()))
-
-    def needs(self, word: str) -> None:
-        if not self._takes(word):
-            raise NotUnderstoodError(self._next.text)
+        then = self._expression()
+        self._needs(":")
+        return Expression("choice", parts=(asked, then, self._expression()))
 
     def _operators(self, least: int) -> Expression:
         found = self._unary()
@@ -106,15 +98,15 @@ class _Reader:
                 else:
                     found = Expression("field", name, (found,))
             elif self._takes("["):
-                found = Expression("index", parts=(found, self.expression()))
-                self.needs("]")
+                found = Expression("index", parts=(found, self._expression()))
+                self._needs("]")
             else:
                 return found
 
     def _primary(self) -> Expression:
         if self._takes("("):
-            found = self.expression()
-            self.needs(")")
+            found = self._expression()
+            self._needs(")")
             return found
         if self._takes("["):
             return Expression("list", parts=tuple(self._until("]")))
@@ -133,39 +125,19 @@ class _Reader:
 
     def _until(self, close: str) -> Iterator[Expression]:
         while not self._takes(close):
-            yield self.expression()
+            yield self._expression()
             if not self._takes(","):
-                self.needs(close)
+                self._needs(close)
                 return
 
     def _entries(self) -> Iterator[Expression]:
         while not self._takes("}"):
-            yield self.expression()
-            self.needs(":")
-            yield self.expression()
+            yield self._expression()
+            self._needs(":")
+            yield self._expression()
             if not self._takes(","):
-                self.needs("}")
+                self._needs("}")
                 return
-
-    def _name(self) -> str:
-        token = self._take()
-        if token.kind != "name":
-            raise NotUnderstoodError(token.text)
-        return token.text.strip("`")
-
-    @property
-    def _next(self) -> ConditionToken:
-        return self._tokens[self._place]
-
-    def _takes(self, word: str) -> bool:
-        taken = self._next.text == word and self._next.kind != "text"
-        self._place += taken and self._next.kind != "end"
-        return taken
-
-    def _take(self) -> ConditionToken:
-        token = self._next
-        self._place += token.kind != "end"
-        return token
 
 
 def _value(word: str) -> Any:

@@ -18,7 +18,7 @@ from ...condition.fact import Fact
 from ...contracts.base import TemporalContract
 from ...contracts.declaration import Declaration
 from ...match.names import normal_name
-from ..conditions.reading import NotUnderstoodError
+from ..conditions.token_reader import NotUnderstoodError
 from ..search.trace_row import TraceRow
 from .expression import read_expression
 from .made_values import ValueMaker

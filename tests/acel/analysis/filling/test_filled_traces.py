@@ -11,7 +11,7 @@ import pytest
 
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.analysis import Analysis, analyse
-from openbox_agentrt.acel.analysis.conditions.reading import NotUnderstoodError
+from openbox_agentrt.acel.analysis.conditions.token_reader import NotUnderstoodError
 from openbox_agentrt.acel.analysis.filling.expression import Expression, read_expression
 from openbox_agentrt.acel.analysis.filling.filled_traces import fill, filling_of
 from openbox_agentrt.acel.analysis.search.trace_row import TraceRow
