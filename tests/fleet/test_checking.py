@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from openbox_agentrt import OpenBoxAgentRTGovernance, OptionError, create_openbox_agentrt
-from openbox_agentrt.acel import at_most_n_times
+from openbox_agentrt.acel import Session, at_most_n_times
+from openbox_agentrt.fleet import open_fleet
 from tests.fleet.redis_server import RedisServer, free_port
 
 
@@ -66,3 +68,16 @@ async def test_a_url_that_is_none_is_an_error_of_the_option() -> None:
         OptionError, match="option 'fleet' cannot be used: the server's url is not understood"
     ):
         await made("redis:/localhost")
+
+
+async def test_a_socket_is_an_address(server: RedisServer, tmp_path: Path) -> None:
+    """Of a server on this machine, by the path of the socket."""
+    socket = tmp_path / "redis.sock"
+    server.kill()
+    server.options += ("--unixsocket", str(socket))
+    server.start()
+
+    with closing(open_fleet(f"unix://{socket}?namespace=mine&db=1")) as fleet:
+        session = Session(fleet=fleet, contracts=[at_most_n_times("pay", 1, scope="fleet", per="day")])
+        assert [session.reserve("pay", {}).allowed for _ in range(2)] == [True, False]
+        assert fleet.url == f"unix://{socket}?namespace=mine&db=1"

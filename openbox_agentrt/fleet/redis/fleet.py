@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ..._extras import require
 from ..errors import FleetConfigError
@@ -104,7 +104,8 @@ def split_url(url: str) -> tuple[str, str]:
     if not namespace or set(namespace) & set("{} \n"):
         raise FleetConfigError(f"namespace {namespace!r} is empty or has braces or blanks in it")
     rest = urlencode([(key, value) for key, value in query if key != "namespace"])
-    return urlunsplit(parts._replace(query=rest)), namespace
+    # Not by `urlunsplit`, which leaves the slashes out where there is no host, as for a socket.
+    return url.partition("?")[0] + (f"?{rest}" if rest else ""), namespace
 
 
 def without_password(url: str) -> str:
@@ -114,4 +115,4 @@ def without_password(url: str) -> str:
         return url
     user = parts.netloc.rpartition("@")[0].partition(":")[0]
     host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{user}@{host}" if user else host))
+    return url.replace(f"//{parts.netloc}", f"//{user}@{host}" if user else f"//{host}", 1)
