@@ -223,9 +223,8 @@ class Dispatcher:
             if isinstance(request, ToKeep) and request.soon:
                 self.write(request.record, soon=True)
                 continue
-            if isinstance(request, ToReserve) and self._exchange.is_doubtful(request):
-                self._membership.counts.doubtful += 1
-                self._give_back(request.granted())
+            if isinstance(request, ToReserve):
+                self._exchange.give_back_doubtful(request)
             if not request.future.done():
                 deliver(request, error)
         for end in ends:

@@ -106,9 +106,9 @@ class StoreExchange:
                 return
         self._refuse(requests, "it gave no lasting answer")
 
-    def is_doubtful(self, request: ToReserve) -> bool:
-        """Tell whether the store may have granted what nobody was told of."""
-        return self._leases.is_doubtful(request)
+    def give_back_doubtful(self, request: ToReserve) -> None:
+        """Give back what the store may have granted, and nobody was told of."""
+        self._leases.give_back_doubtful(request)
 
     def leave(self) -> None:
         """Tell the store that the worker is gone, and close the connection."""

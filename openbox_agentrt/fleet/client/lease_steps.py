@@ -52,9 +52,10 @@ class LeaseSteps:
         self._numbers = count(1)
         self._names: set[tuple[str, int]] = set()
 
-    def is_doubtful(self, request: ToReserve) -> bool:
-        """Tell whether the store may have granted what nobody was told of."""
-        return bool(request.lease) and not request.dry and self._recent.get(request.lease) is None
+    def give_back_doubtful(self, request: ToReserve) -> None:
+        """Give back what the store may have granted, and nobody was told of."""
+        if request.lease and not request.dry and self._recent.get(request.lease) is None:
+            self._undo(request.granted())
 
     def forget_names(self) -> None:
         """Tell the store anew what its cells are called: it may have lost that."""
