@@ -38,6 +38,7 @@ from ..report_answers import apply_report_answer
 from ..told_input import Told, told_by
 from .parked_run import (
     LeaseStore,
+    ParkedAnswer,
     ParkedLease,
     ParkedNote,
     ParkedRun,
@@ -267,8 +268,14 @@ class Parking:
             lease = (await self._store.areserve(FleetPlan(cells=()))).lease
         if lease is None or lease.local:
             return None
-        until = time.time() + self._seconds
-        note = ParkedNote.of(run, activity, answer, call=call_digest(key), until=until)
+        note = ParkedNote(
+            run=run,
+            activity_id=activity.id,
+            event=activity.request.event,
+            call=call_digest(key),
+            until=time.time() + self._seconds,
+            answer=ParkedAnswer.of(answer),
+        )
         return lease if await self._park_lease(lease, note) else None
 
     def _give_back(self, leases: Sequence[Lease]) -> None:

@@ -84,6 +84,27 @@ class WaitingRun(msgspec.Struct, frozen=True, kw_only=True):
     carried: str | None = None
 
 
+class ParkedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Hold of an answer that requires an approval what may be kept, under the names that it has there."""
+
+    reason: str | None
+    policy_id: str | None
+    risk_score: float | None
+    trust_tier: str | None
+    constraints: tuple[str, ...]
+    approval_id: str | None
+    approval_expires_at: datetime | None
+
+    @classmethod
+    def of(cls, answer: Answer) -> Self:
+        """Take it out of an answer."""
+        return cls(**{name: getattr(answer, name) for name in cls.__struct_fields__})
+
+    def restored(self) -> Answer:
+        """Give the answer again."""
+        return Answer(verdict=Verdict.REQUIRE_APPROVAL, **msgspec.structs.asdict(self))
+
+
 class ParkedNote(msgspec.Struct, frozen=True, kw_only=True):
     """
     Say what a parked lease is about.
@@ -94,6 +115,7 @@ class ParkedNote(msgspec.Struct, frozen=True, kw_only=True):
         event: The tool that it calls.
         call: A hash of the call as the model asks for it.
         until: The time of day when the wait is over.
+        answer: Why a person is asked.
     """
 
     run: WaitingRun
@@ -101,47 +123,7 @@ class ParkedNote(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     call: str
     until: float
-    reason: str | None = None
-    policy_id: str | None = None
-    risk_score: float | None = None
-    trust_tier: str | None = None
-    constraints: tuple[str, ...] = ()
-    approval_id: str | None = None
-    approval_expires_at: datetime | None = None
-
-    @classmethod
-    def of(
-        cls, run: WaitingRun, activity: WaitingActivity, answer: Answer, *, call: str, until: float
-    ) -> Self:
-        """Write down a call that waits because of `answer`."""
-        return cls(
-            run=run,
-            activity_id=activity.id,
-            event=activity.request.event,
-            call=call,
-            until=until,
-            reason=answer.reason,
-            policy_id=answer.policy_id,
-            risk_score=answer.risk_score,
-            trust_tier=answer.trust_tier,
-            constraints=answer.constraints,
-            approval_id=answer.approval_id,
-            approval_expires_at=answer.approval_expires_at,
-        )
-
-    @property
-    def answer(self) -> Answer:
-        """Give the answer that requires the approval."""
-        return Answer(
-            verdict=Verdict.REQUIRE_APPROVAL,
-            reason=self.reason,
-            policy_id=self.policy_id,
-            risk_score=self.risk_score,
-            trust_tier=self.trust_tier,
-            constraints=self.constraints,
-            approval_id=self.approval_id,
-            approval_expires_at=self.approval_expires_at,
-        )
+    answer: ParkedAnswer
 
 
 _NOTES = msgspec.json.Decoder(ParkedNote)
@@ -237,7 +219,7 @@ class ParkedRun:
             call = ParkedCall(
                 activity_id=note.activity_id,
                 event=note.event,
-                answer=note.answer,
+                answer=note.answer.restored(),
                 lease=lease,
                 run=run,
                 store=self.store,
