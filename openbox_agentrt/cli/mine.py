@@ -14,7 +14,7 @@ from ..traces.mined_sessions import RecordedSessions, recorded_sessions
 from .options import AsJson, Format
 from .progress import Progress
 from .running import InputError
-from .text import print_result, tell_unread
+from .text import print_result, say, tell_unread
 
 app = typer.Typer(add_completion=False)
 
@@ -43,12 +43,12 @@ def mine_recordings(
     if not held.sessions:
         raise InputError(f"there are no calls in {', '.join(map(repr, paths))}")
     tell_unread(recordings)
-    found = mine(
-        held.sessions,
-        min_support=min_support,
-        confidence=confidence,
-        effects=[name.strip() for name in effects.split(",") if name.strip()],
-    )
+    names = [name.strip() for name in effects.split(",") if name.strip()]
+    called = {call.tool for session in held.sessions for call in session.calls}
+    for name in names:
+        if name not in called:
+            say(f"no session calls {name!r}, which --effects names", error=True)
+    found = mine(held.sessions, min_support=min_support, confidence=confidence, effects=names)
     print_result(_result(found, held), _lines(found, held), as_json=as_json)
     return 0
 

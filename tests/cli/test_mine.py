@@ -43,6 +43,13 @@ def test_what_is_printed_is_a_rules_file(capsys: pytest.CaptureFixture[str]) -> 
     assert all("sessions kept back" in (contract.description or "") for contract in rules.contracts)
 
 
+def test_an_effect_that_nobody_called_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without it, a name that is misspelt looks as if there were nothing to suggest."""
+    assert main(["mine", "trace.jsonl", "--effects", "cancel,cancle"]) == 0
+
+    assert capsys.readouterr().err == "no session calls 'cancle', which --effects names\n"
+
+
 def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """Counts and contracts are data."""
     assert main(["mine", "trace.jsonl", "--json"]) == 0
