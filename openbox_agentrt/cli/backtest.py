@@ -97,6 +97,9 @@ def _lines(result: Backtest, recordings: Recordings, redactor: Redactor) -> Iter
     if result.untimed:
         of = _several(result.untimed.count, "session")
         yield f"{of} in several files were judged in the order of the files: their calls say no time"
+    if result.backward:
+        of = _several(result.backward.count, "session")
+        yield f"judged in the order of a file that has earlier calls after later ones: {of}"
     yield from _unjudged(recordings)
     yield "An agent that is refused goes on differently: what it would have done, no recording says."
 
@@ -179,6 +182,7 @@ def _data(result: Backtest, recordings: Recordings, redactor: Redactor) -> dict[
         "unjudged": [{"file": error.path, "reason": error.problem} for error in recordings.unjudged.first],
         "unjudged_files": recordings.unjudged.count,
         "in_order_of_files": result.untimed.count,
+        "earlier_after_later": result.backward.count,
         "contracts": [_contract_data(each, redactor) for each in result.contracts],
         "counted_together": [contract.spec for contract in result.counted_together],
         "never_applied": [contract.spec for contract in result.vacuous],

@@ -78,6 +78,7 @@ class Backtest:
         unseen: Calls that no contract looks at, by tool.
         disordered: Sessions that were judged out of several files, and not in the order of time.
         untimed: Sessions that were judged out of several files in the order of these: calls say no time.
+        backward: Sessions that were judged in the order of a file that has earlier calls after later ones.
         is_compared: Whether there were other rules to compare with.
         now_refused: Calls that these allow, and the new rules refuse.
         now_allowed: Calls that these refuse, and the new rules allow.
@@ -93,6 +94,7 @@ class Backtest:
     unseen: Shares = field(default_factory=Shares)
     disordered: Found[str] = field(default_factory=Found)
     untimed: Found[str] = field(default_factory=Found)
+    backward: Found[str] = field(default_factory=Found)
     is_compared: bool = False
     now_refused: Found[ChangedVerdict] = field(default_factory=Found)
     now_allowed: Found[ChangedVerdict] = field(default_factory=Found)
@@ -162,6 +164,7 @@ def backtest(events: Iterable[TraceEvent], rules: Rules, *, against: Rules | Non
                 _compare(result, event, judged, before)
     result.sessions = len(judge)
     result.disordered, result.untimed = judge.disordered, judge.untimed
+    result.backward = judge.backward
     for place, names in judge.unmet().items():
         result.contracts[place].unmet = names
     return result

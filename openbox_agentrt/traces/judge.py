@@ -77,6 +77,7 @@ class TraceJudge:
         contracts: The contracts, by their positions.
         disordered: Sessions that were taken from several files, and not in the order of time.
         untimed: Sessions that were taken from several files that say no time.
+        backward: Sessions of which a file has an earlier call after a later one.
     """
 
     def __init__(self, rules: Rules, *, most_open: int | None = None) -> None:
@@ -94,6 +95,7 @@ class TraceJudge:
         self._owed: dict[int, Found[str]] = {}
         self.disordered: Found[str] = Found()
         self.untimed: Found[str] = Found()
+        self.backward: Found[str] = Found()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -134,10 +136,15 @@ class TraceJudge:
     def _note_order(self, kept: JudgedSession, call: Began) -> None:
         is_late = call.at is None or call.at < kept.seat.clock.now
         before, kept.where = kept.where, call.where
-        if not is_late or not before or kept.is_spread or _file_of(before) == _file_of(call.where):
+        if not is_late or not before:
             return
-        kept.is_spread = True
-        (self.untimed if call.at is None else self.disordered).add(kept.name)
+        if _file_of(before) != _file_of(call.where):
+            if not kept.is_spread:
+                kept.is_spread = True
+                (self.untimed if call.at is None else self.disordered).add(kept.name)
+        elif call.at is not None and not kept.goes_back:
+            kept.goes_back = True
+            self.backward.add(kept.name)
 
     def _resumed(self, event: Resumed) -> None:
         left_by, mark = event.left_by, event.mark

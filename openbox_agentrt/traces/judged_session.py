@@ -67,6 +67,7 @@ class JudgedSession:
         where: Where its latest call stands.
         is_timed: Whether any time of it is known.
         is_spread: Whether it was found to be in several files in no order of time.
+        goes_back: Whether it was found to be in a file in no order of time.
         owing: Contracts by which something was owed at an end, by position.
         flying: The calls that are under way.
     """
@@ -85,6 +86,7 @@ class JudgedSession:
     where: str = ""
     is_timed: bool = False
     is_spread: bool = False
+    goes_back: bool = False
     flying: dict[Began, Reservation] = field(default_factory=dict)
 
     @property

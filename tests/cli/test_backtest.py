@@ -210,6 +210,17 @@ def test_a_session_in_several_files_without_times_is_said_once(run: Run) -> None
     assert "in several files" not in "".join(run("backtest", "timed", "--rules", "small.yaml")[1:])
 
 
+def test_a_file_that_is_written_with_the_newest_first_is_said(run: Run) -> None:
+    """It is judged in its own order, in which what came before comes after."""
+    rows("t.jsonl", *(pay(1, ts=at, session_id=name) for name, at in (("a", 9.0), ("b", 5.0), ("a", 8.0))))
+    said = "judged in the order of a file that has earlier calls after later ones: 1 session"
+    assert said in run("backtest", "t.jsonl", "--rules", "small.yaml")[1].splitlines()
+    assert (
+        json.loads(run("backtest", "t.jsonl", "--rules", "small.yaml", "--json")[1])["earlier_after_later"]
+        == 1
+    )
+
+
 def test_a_log_of_a_folder_that_holds_no_calls_is_named_and_the_rest_is_judged(run: Run) -> None:
     rows("logs/calls.jsonl", pay(100))
     with EvidenceFile("logs/violations.jsonl") as log:
