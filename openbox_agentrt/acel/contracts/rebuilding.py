@@ -18,6 +18,8 @@ from .template import Template
 
 _REACH = tuple(field.name for field in fields(Reach))
 _MATCHERS = {"matching": matching, "not_matching": not_matching}
+# Amounts are exact; times are what a clock gives, and a state holds what its program wrote.
+_FLOATS = ("window_seconds", "within", "value")
 
 
 def rebuilt(form: Mapping[str, Any]) -> Template | None:
@@ -46,15 +48,14 @@ def _build(form: Mapping[str, Any]) -> Template:
     given |= {name: form[name] for name in ("key", "fold")}
     # Said only where they are not the default.
     given |= {name: form[name] for name in _REACH if name in form}
-    given["within"] = _seconds(form["within"])
+    given["within"] = _float(form["within"])
     given["recheck"] = form.get("recheck")
     if form["except"] is not None:
         given["except_"] = _matcher(form["except"])
     given["when"] = form.get("when")
     given["facts"] = [_fact(fact) for fact in form.get("facts", ())]
     given |= {name: _term(value, kinds[name]) for name, value in terms.items()}
-    if "window_seconds" in given:
-        given["window_seconds"] = _seconds(terms["window_seconds"])
+    given |= {name: _float(terms[name]) for name in _FLOATS if name in terms}
     return CLASSES[form["template"]](**given)
 
 
@@ -94,9 +95,9 @@ def _matcher(form: Any) -> ToolMatcher:
     return _MATCHERS[word](tool, pattern, field=field, line=line == ["line"])
 
 
-def _seconds(value: Any) -> float | None:
-    # Amounts are exact; times are what a clock gives.
-    return None if value is None else float(_value(value))
+def _float(value: Any) -> Any:
+    found = _value(value)
+    return float(found) if isinstance(found, Decimal) else found
 
 
 def _value(value: Any) -> Any:
