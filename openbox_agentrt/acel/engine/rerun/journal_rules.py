@@ -32,6 +32,7 @@ class FollowedRules:
     def __init__(self) -> None:
         self.contracts: list[Template | None] = []
         self.texts: list[str] = []
+        self._forms: list[Mapping[str, Any]] = []
         self._past: set[str] = set()
         # Calls under way are judged by contracts that are no more, which are called as they were written.
         self._replaced: list[tuple[Template | None, str]] = []
@@ -40,12 +41,14 @@ class FollowedRules:
         """Put other contracts in the place of all there are."""
         self._past.update(self.texts)
         self._replaced += zip(self.contracts, self.texts, strict=True)
-        self.contracts = [rebuilt(form) for form in rules["contracts"]]
+        self._forms = list(rules["contracts"])
+        self.contracts = [rebuilt(form) for form in self._forms]
         self.texts = list(rules["texts"])
 
     def add(self, form: Mapping[str, Any], text: str) -> Template | None:
         """Add a contract; gives it, unless it is code."""
         contract = rebuilt(form)
+        self._forms.append(form)
         self.contracts.append(contract)
         self.texts.append(text)
         return contract
@@ -88,6 +91,11 @@ class FollowedRules:
         if isinstance(name, str):
             return name not in SHUT and name not in self._past
         return self.contracts[name] is None
+
+    def has_halting_code(self, names: Sequence[int | str]) -> bool:
+        """Tell whether one of several recorded contracts is code, and halts the session that breaks it."""
+        forms = [self._forms[name] for name in names if isinstance(name, int) and self.is_code(name)]
+        return any(form["mode"] == "enforce" and form["on_violation"] == "halt" for form in forms)
 
     def is_of_fleet(self, name: int | str) -> bool:
         """Tell whether a recorded contract counts in a store that many processes share."""

@@ -20,11 +20,12 @@ class FollowedStore(SessionStore):
 
     __slots__ = ()
 
-    def halt_if_broken(self, breaches: Sequence[Breach], *, refused: bool) -> None:
+    def halt_if_broken(self, breaches: Sequence[Breach], *, refused: bool, by_code: bool) -> None:
         """Admit nothing more if what is broken halts the session, or if every call that is `refused` does."""
         # A person's halt may be lifted; what a call that ran has broken halts for good.
         is_open = self.shut is None or (self.shut.by_person and not refused)
-        if is_open and ((refused and self._halts) or any(breach.halts() for breach in breaches)):
+        halting = by_code or any(breach.halts() for breach in breaches)
+        if is_open and (halting or (refused and self._halts)):
             self.shut = HALTED
 
     def learn_known(self, call: PlannedCall, found: Mapping[str, Any]) -> None:

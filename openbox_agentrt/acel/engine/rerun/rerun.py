@@ -248,12 +248,13 @@ class Rerun:
         shut = store.shut
         breaches = store.recheck(call)
         self.found.count_watched(call, breaches)
-        allowed, is_unknown = call.watched or not blocked_by(breaches), self._is_unknown(call)
+        refused = blocked_by(breaches) or self._is_refused_by_word(step)
+        allowed, is_unknown = call.watched or not refused, self._is_unknown(call)
         follows = self._compare(step, breaches, allowed=allowed, is_unknown=is_unknown)
         if is_unknown:
             store.shut = shut
-            if not step.allowed:
-                self._halt_as_recorded(step, breaches)
+        if not step.allowed:
+            self._halt_as_recorded(step, breaches)
         self._note_stop(step, follows=follows)
 
     def _end(self, step: RecordedStep) -> None:
@@ -324,7 +325,8 @@ class Rerun:
         # A contract that is no more has no place; several may be called the same.
         same = [breach for breach in found if self._rules.name(breach) in step.broken]
         named = [Breach(contract=contract) for contract in self._broken(step)]
-        self._store.halt_if_broken([*named, *same], refused=refused)
+        by_code = self._rules.has_halting_code(step.broken)
+        self._store.halt_if_broken([*named, *same], refused=refused, by_code=by_code)
 
     def _broken(self, step: RecordedStep) -> list[Template]:
         """List the contracts that a step says to be broken, as far as they have a place."""

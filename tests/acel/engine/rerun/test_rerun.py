@@ -17,6 +17,7 @@ from benchmarks.rechaining import rechained
 from openbox_agentrt._halt import Halt
 from openbox_agentrt._plain.spelling import Fold
 from openbox_agentrt.acel import (
+    ContentMatch,
     Session,
     any_of,
     at_most_in_flight,
@@ -690,7 +691,10 @@ def test_other_logs_have_nothing_to_derive(tmp_path: Path) -> None:
     assert json.loads(json.dumps(report.to_dict()))["ok"] is False
 
 
-@pytest.mark.parametrize("contract", contracts(), ids=lambda contract: contract.spec)
+PARTS = [response("login", "read", 2.5), requires_state("read", "rate", 0.1), rate_limit("read", 1, 0.25)]
+
+
+@pytest.mark.parametrize("contract", [*contracts(), *PARTS], ids=lambda contract: contract.spec)
 def test_a_contract_is_rebuilt_as_it_was(contract: Template) -> None:
     """Of its canonical form, after a way through JSON."""
     form = json.loads(json.dumps(meaning_of(contract)))
@@ -894,3 +898,38 @@ def test_a_clock_that_shows_nothing_from_the_first_call_on_is_told(tmp_path: Pat
     report = rerun_file(path)
     assert report.differences == ()
     assert report.derived == 4
+
+
+def refused_by_code(session: Session) -> None:
+    session.reserve("pay", {"evil": True})
+
+
+def ended_against_code(session: Session) -> None:
+    session.reserve("pay", {}).commit(args={"evil": True})
+
+
+def judged_again_by_code(session: Session) -> None:
+    call = session.reserve("send", {"evil": True})
+    session.call("login")
+    assert not call.recheck()
+
+
+@pytest.mark.parametrize(
+    "act", [refused_by_code, ended_against_code, judged_again_by_code], ids=lambda act: act.__name__
+)
+def test_what_was_halted_by_code_is_halted(tmp_path: Path, act: Callable[[Session], None]) -> None:
+    """That it was broken is the log's word, and so is what follows from it."""
+    path = tmp_path / "e.jsonl"
+    rules = [
+        never(ContentMatch("pay", lambda args: "evil" in args), on_violation="halt"),
+        never_after(ContentMatch("send", lambda args: True), "login", on_violation="halt", recheck=True),
+        at_most_n_times("look", 9),
+    ]
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=rules, evidence=evidence)
+        act(session)
+        assert not session.reserve("look").allowed
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems) == ((), ())
+    assert report.on_code == 1
