@@ -40,8 +40,8 @@ class RerunReport:
         problems: Sessions that could not be followed to their end, and why, one line each.
         sessions: How many sessions there are.
         rules: The hashes of their rules.
-        without_contracts: True if the log keeps steps and says itself that no contracts were in force: then
-            there is nothing to derive.
+        nothing_judged: True if the log keeps steps and says itself that no contract has judged anything,
+            because none was in force or no call came so far: then there is nothing to derive.
     """
 
     derived: int
@@ -57,13 +57,13 @@ class RerunReport:
     problems: tuple[str, ...]
     sessions: int
     rules: tuple[str, ...]
-    without_contracts: bool = False
+    nothing_judged: bool = False
 
     @property
     def ok(self) -> bool:
-        """True if all that can be derived is what was recorded, and there is some, or were no contracts."""
+        """True if all that can be derived is what was recorded, and there is some or nothing was judged."""
         has_any = self.derived + self.not_derivable > 0
-        return not self.differences and not self.problems and (has_any or self.without_contracts)
+        return not self.differences and not self.problems and (has_any or self.nothing_judged)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON data."""
@@ -77,7 +77,7 @@ class _Log:
     runs: dict[str, list[tuple[int, dict[str, Any]]]] = field(default_factory=dict)
     on_core: int = 0
     keeps_steps: bool = False
-    told: set[Any] = field(default_factory=set)
+    judged: bool = False
     found: Comparison = field(default_factory=Comparison)
     problems: list[str] = field(default_factory=list)
 
@@ -210,8 +210,7 @@ def _report(log: _Log) -> RerunReport:
         problems=tuple(log.problems),
         sessions=len(log.runs),
         rules=tuple(known),
-        # A session says under which rules it runs, and by a violation that there were some.
-        without_contracts=log.keeps_steps and not log.runs and not log.rules and log.told == {None},
+        nothing_judged=log.keeps_steps and not (log.runs or log.rules or log.judged),
     )
 
 
@@ -223,11 +222,13 @@ def _sort_in(log: _Log, entry: Entry) -> None:
         log.rules[data["hash"]] = data
     elif entry.type == "header":
         log.keeps_steps = data.get("record") == "steps"
-        if data.get("rules_hash") is not None:
-            log.told.add(data["rules_hash"])
+    # A session says under which rules it runs, and by a violation of one that there were some. One of what is
+    # no contract may be a call that was refused before it could be judged.
     elif entry.type == "session":
-        log.told.add(data.get("rules_hash"))
-    elif entry.type == "violation" or data.get("source") == "contracts":
-        log.told.add("a contract")
+        log.judged |= data.get("rules_hash") is not None
+    elif entry.type == "violation":
+        log.judged |= data.get("kind") != "session"
+    elif data.get("source") == "contracts":
+        log.judged = True
     elif entry.type == "decision":
-        log.on_core += data.get("source") not in (None, "contracts", "session", "disabled", "skipped")
+        log.on_core += data.get("source") not in (None, "session", "disabled", "skipped")

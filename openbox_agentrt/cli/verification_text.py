@@ -162,9 +162,10 @@ def _print_rerun(again: RerunReport) -> None:
         )
     if again.on_core:
         print(f"  {again.on_core:,} decision(s) are Core's or a person's word", file=where)
-    if again.without_contracts:
+    if again.nothing_judged:
         print(
-            "  no contracts were in force, by the log's own account: there is nothing to derive", file=where
+            "  no contract has judged anything, by the log's own account: there is nothing to derive",
+            file=where,
         )
     elif not again.derived and not again.not_derivable:
         print('  the log holds no steps; record="steps" keeps them of calls under contracts', file=where)

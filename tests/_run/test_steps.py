@@ -85,10 +85,10 @@ async def test_a_log_of_runs_without_contracts_has_nothing_to_derive(
     rules.write_text('{"contracts": [{"template": "must_precede", "args": ["a", "b"]}]}', encoding="utf-8")
 
     assert main(["verify", "--rerun", without]) == 0
-    assert "no contracts were in force" in capsys.readouterr().out
+    assert "no contract has judged anything" in capsys.readouterr().out
     assert main(["verify", "--rerun", str(tmp_path)]) == 0
     assert main(["verify", "--rerun", "--rules", str(rules), without]) == 1
-    assert not rerun_file(tmp_path / "with" / "e.jsonl").without_contracts
+    assert not rerun_file(tmp_path / "with" / "e.jsonl").nothing_judged
 
 
 async def test_what_core_redacts_is_in_no_step(make_stage: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from openbox_agentrt.acel.rerun import rerun_file
+from openbox_agentrt.cli import main
 from openbox_agentrt.doors.claude_code.answers import after_tool, at_end, at_prompt, before_tool
 from openbox_agentrt.doors.claude_code.log import file_stem
 from openbox_agentrt.evidence import Entry, read_entries, verify_file
@@ -150,6 +151,26 @@ def test_what_is_of_another_kind_than_the_hook_is_for(tmp_path: Path, hook: Any)
 
     assert hook(event("s", hook_event_name="PreCompact"), hooks.settings).code == 2
     assert not list(tmp_path.rglob("*.evidence.jsonl"))
+
+
+def test_an_audit_of_the_folder_is_about_what_was_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A session of which nothing could be judged is not one whose steps are missing; one that goes on is."""
+    hooks = Hooks(tmp_path)
+    audit = ["verify", str(tmp_path / "state"), "--rerun"]
+    assert hooks.call("Read", path="a")
+    assert hooks.end().code == 1, "it owes something"
+    assert before_tool(b"{", hooks.settings).code == 2
+
+    assert main(audit) == 0
+    said = capsys.readouterr()
+    assert "no contract has judged anything, by the log's own account" in said.out
+    assert "the log holds no steps" not in said.err
+    hooks.session = "s-2"
+    assert not hooks.call("Deploy", to="prod")
+    assert main(audit) == 1
+    assert "the log holds no steps" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("hook", [before_tool, at_prompt, after_tool, at_end])
