@@ -190,6 +190,10 @@ class LiveCell(Mover, ABC):
         """Tell whether `at` is this very cell for every call, so that nobody has to ask."""
         return self.timeline is None
 
+    def now(self) -> float:
+        """Tell the time by its clock; 0 if time does not matter to it."""
+        return 0.0 if self.timeline is None else self.timeline.now
+
     def each(self) -> Iterable[tuple[str | None, LiveCell]]:
         """List every piece of memory, with the value of its key where there is one."""
         return ((None, self),)

@@ -75,7 +75,7 @@ class Distinct(LiveCell):
         values = self.values(call)
         found = () if isinstance(values, FieldError) else values
         # Without a value, the time stands for the uses: should others run, they count from then.
-        return [entry for value in found if (entry := self._put(value))] or self._now()
+        return [entry for value in found if (entry := self._put(value))] or self.now()
 
     def commit(self, ticket: Any, call: JudgedCall) -> None:
         if ticket is DEFERRED:
@@ -131,9 +131,6 @@ class Distinct(LiveCell):
             # What ran is what was used. If it cannot be told, what was judged still counts.
             self._take(ticket)
             self._count(values, at=ticket if isinstance(ticket, float) else ticket[0][0])
-
-    def _now(self) -> float:
-        return 0.0 if self.timeline is None else self.timeline.now
 
     def _take(self, ticket: Iterable[tuple[float, str]] | float) -> None:
         for entry in () if isinstance(ticket, float) else ticket:

@@ -177,7 +177,7 @@ class Sum(LiveCell):
         if isinstance(amount, ValueError):
             # It got here in shadow mode: there is nothing to add.
             amount = 0
-        return self._put(amount) if amount > 0 else (None, amount, self._now())
+        return self._put(amount) if amount > 0 else (None, amount, self.now())
 
     def commit(self, ticket: Any, call: JudgedCall) -> None:
         if type(ticket) is _Deferred:
@@ -234,7 +234,7 @@ class Sum(LiveCell):
         self.unread = data["unread"]
         self._unmeasured = ()
         at = data.get("unread_at")
-        self._unread_at = 0.0 if self.unread is None else self._now() if at is None else float(at)
+        self._unread_at = 0.0 if self.unread is None else self.now() if at is None else float(at)
 
     def _read(self, args: Any) -> Amount | ValueError:
         _, _, text, negative = self._how
@@ -266,10 +266,7 @@ class Sum(LiveCell):
 
     def _unknown(self, call: JudgedCall) -> None:
         self.unread = call.step
-        self._unread_at = self._now()
-
-    def _now(self) -> float:
-        return 0.0 if self.timeline is None else self.timeline.now
+        self._unread_at = self.now()
 
     def _ended(self, ticket: _Deferred, call: JudgedCall) -> None:
         if not ticket.said:
