@@ -15,7 +15,7 @@ from typing import Any
 
 from ...._plain.amounts import Amount, AmountError, add, read_amount
 from ...events import ToolCallEvent
-from .recorded_sessions import Index, Placed, Recorded, spelt
+from .recorded_sessions import Index, Placed, Recorded, is_field, is_nameable, spelt
 
 __all__ = ("LIFT", "Candidate", "candidates")
 
@@ -69,7 +69,8 @@ def candidates(
             seldom they are reached. None given, all are.
     """
     index = Index(sessions, confidence=confidence)
-    tools = sorted(tool for tool, count in index.sessions_of.items() if count >= min_support)
+    often = (tool for tool, count in index.sessions_of.items() if count >= min_support)
+    tools = sorted(filter(is_nameable, often))
     found: list[Candidate] = []
     for one, other in itertools.permutations(tools, 2):
         found += _precedence(index, one, other)
@@ -232,7 +233,7 @@ def _limits(index: Index, tool: str, effect: bool) -> Iterator[Candidate]:
     reached = sum(len(some) == most for some in calls)
     if effect or (most <= _FEW and reached * 2 >= len(calls)):
         yield _always("at_most_n_times", [tool, most], len(calls))
-    for field in sorted({name for some in calls for call in some for name in call.args}):
+    for field in sorted({name for some in calls for call in some for name in call.args if is_field(name)}):
         sums = [_sum(some, field) for some in calls]
         if all(total is not None for total in sums) and (effect or field.lower() in _AMOUNTS):
             limit = max(total for total in sums if total is not None)

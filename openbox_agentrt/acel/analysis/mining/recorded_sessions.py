@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from ...events import ToolCallEvent
+from ...match.matchers import is_glob
 
-__all__ = ("Index", "Placed", "Recorded", "spelt")
+__all__ = ("Index", "Placed", "Recorded", "is_field", "is_nameable", "spelt")
 
 
 class Placed(NamedTuple):
@@ -175,7 +176,7 @@ class Index:
             self._places[id(call)] = places[id(call)]
             self._calls[call.tool] += 1
             for name, value in call.args.items():
-                if type(value) in (str, int) and "." not in name:
+                if type(value) in (str, int) and is_field(name):
                     self.values[call.tool][name].add(spelt(value))
         for tool in by_tool:
             self._of[tool].append(by_tool)
@@ -184,6 +185,16 @@ class Index:
             first, last = names.index(tool), len(names) - 1 - names[::-1].index(tool)
             self._after[tool].update(name for name in names[first + 1 :] if name != tool)
             self._before[tool].update(name for name in names[:last] if name != tool)
+
+
+def is_nameable(tool: str) -> bool:
+    """Tell whether rules can be about a tool alone: a name of a pattern's form stands for others as well."""
+    return bool(tool) and not is_glob(tool)
+
+
+def is_field(name: str) -> bool:
+    """Tell whether rules take a name for that of an argument, and not for a path or something else."""
+    return bool(name) and not set(".*") & set(name) and not name.startswith("$")
 
 
 def spelt(value: Any) -> Any:

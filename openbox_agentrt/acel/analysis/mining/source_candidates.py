@@ -16,7 +16,7 @@ from ...match.paths import FieldError
 from ...match.provenance import reading_of
 from ...match.results import Result
 from .contract_candidates import LIFT, Candidate
-from .recorded_sessions import Recorded, spelt
+from .recorded_sessions import Recorded, is_field, is_nameable, spelt
 
 __all__ = ("source_candidates",)
 
@@ -97,9 +97,11 @@ def _take(
     texts = session.said()
     for number, is_end in session.steps():
         call = session.calls[number]
+        can_name = is_nameable(call.tool)
         for text in () if is_end else texts.get(number, ()):
             said.add(text)
-        if not is_end and call.outcome != "aborted" and (not effects or call.tool in effects):
+        is_about = can_name and (not effects or call.tool in effects)
+        if not is_end and call.outcome != "aborted" and is_about:
             for field, value in _values(call):
                 nobody: set[_Source] = set()
                 found = frozenset(s for s in known.get(value, nobody) if s[0] != call.tool)
@@ -109,7 +111,7 @@ def _take(
                 uses.setdefault((call.tool, field), []).append(
                     _Use(value, session.where(number), found, other)
                 )
-        if is_end and call.outcome == "ok":
+        if is_end and call.outcome == "ok" and can_name:
             for path, value in _leaves(Result(call.result).data, ""):
                 known.setdefault(value, set()).add((call.tool, path))
     return known, said
@@ -176,7 +178,7 @@ def _candidate(tool: str, field: str, uses: Sequence[_Use], *, optional: bool) -
 def _values(call: ToolCallEvent) -> Iterator[tuple[str, str]]:
     """Give the arguments of a call, each element of a list by itself; nothing for what no result names."""
     for name, value in call.args.items():
-        if "." in name or "*" in name or value is None:
+        if not is_field(name) or value is None:
             continue
         for part in value if isinstance(value, list | tuple) else (value,):
             is_short = type(part) in (str, int) and len(str(part)) <= _LONGEST

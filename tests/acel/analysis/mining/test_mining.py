@@ -51,6 +51,26 @@ def test_what_is_planted_is_found() -> None:
     assert said(found)[PLANTED].kept_back == 12
 
 
+@pytest.mark.parametrize(
+    ("tool", "argument"),
+    [("", "x"), ("look*", "x"), ("?", "x"), ("y", ""), ("y", "a.b"), ("y", "*"), ("y", "$subject")],
+)
+def test_nothing_is_suggested_about_names_that_rules_read_otherwise(tool: str, argument: str) -> None:
+    """A pattern over names, a path, all arguments: a contract would be about others, or cannot be written."""
+    sessions = []
+    for number in range(20):
+        args = {"id": number, argument: f"k-{number}"}
+        sessions.append(session(str(number), ("look", args), ("cancel", args), (tool, args), (tool, args)))
+    found = mine(sessions)
+
+    assert "must_precede ['look', 'cancel'] id" in said(found)
+    for suggestion in found.suggestions:
+        build_contract(suggestion.contract)
+        assert tool == "y" or tool not in suggestion.contract["args"]
+        assert suggestion.contract.get("key", "id") in ("id", "x")
+        assert suggestion.refused == 0
+
+
 def test_each_suggestion_only_watches_and_refuses_nothing_that_it_was_learnt_from() -> None:
     """In force, none of them would have broken a session."""
     sessions = [booking(seed) for seed in range(40)]
