@@ -51,6 +51,7 @@ class Alphabet:
         periods: Periods of the calendar, each with its time zone, whose end is waited for.
         flying: Tools of which contracts count the calls that are under way, and
         most_flying: so many of them are under way at once.
+        refunds: Whether a contract takes back what failed, so that it matters whether a call is lost.
         most_values: So many values of a key are told apart at most.
         whole: Whether there is a call of every kind that contracts tell apart.
     """
@@ -63,6 +64,7 @@ class Alphabet:
     periods: tuple[tuple[Per, str], ...] = ()
     flying: frozenset[str] = frozenset()
     most_flying: int = 0
+    refunds: bool = False
     most_values: int = MOST_VALUES
     whole: bool = True
 
@@ -91,6 +93,8 @@ def alphabet_of(
     names = list(names)
     made.flying = frozenset(name for name in names if any(is_about(c, name) for c in overlapping))
     made.most_flying = max((contract.n for contract in overlapping), default=0)
+    cells = (guard.cell for contract in contracts for guard in guards_of(contract))
+    made.refunds = any(cell is not None and cell.refund for cell in cells)
     amounts = _amounts(contracts)
     domains = domains_of(contracts, amounts, few=few)
     # Of a call that is under way, only that it fails is tried, and not what it tells later.

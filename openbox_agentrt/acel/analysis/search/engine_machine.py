@@ -152,6 +152,11 @@ class Machine:
         _, call = self._judge(state, step.kind.tool, letter)
         self._store.abort(call, ran=True)
         ends: dict[Outcome, State] = {"ok": succeeded, "failed": self._read(state, call)}
+        if self._alphabet.refunds:
+            # Others see of it what they see of a call that is under way: it is not taken back.
+            _, call = self._judge(state, step.kind.tool, letter)
+            self._store.lose(call)
+            ends["lost"] = self._read(state, call)
         if step.kind.tool in self._alphabet.flying and len(state.flying) < self._alphabet.most_flying:
             # It is known to have begun. What is known of how it ended is that it failed, see `memory_view`.
             ends["started"] = with_flight(ends["failed"], (0.0, step.kind, step.values))

@@ -323,7 +323,7 @@ def row_of(world: World, step: Transition, called: Called, outcome: str) -> Trac
             kind="finish" if step.ended else "call",
             tool=step.kind.tool,
             args=world.args_of(step, names),
-            outcome=outcome,
+            outcome="started" if outcome == "lost" else outcome,
             result=world.result_of(step, names) if outcome == "ok" and not step.ended else None,
         )
     if step.entry is None:

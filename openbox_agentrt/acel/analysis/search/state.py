@@ -24,7 +24,7 @@ __all__ = (
     "without_flight",
 )
 
-Outcome: TypeAlias = Literal["ok", "failed", "started", "refused"]
+Outcome: TypeAlias = Literal["ok", "failed", "lost", "started", "refused"]
 
 Flight: TypeAlias = "tuple[float, CallKind, tuple[tuple[str, str], ...]]"
 """A call that is under way: for how long, its kind, and the values of its keys."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from openbox_agentrt.acel.analysis import Analysis, compare
+from openbox_agentrt.acel import Session, at_most_n_times, requires
+from openbox_agentrt.acel.analysis import Analysis, analyse, compare
 from openbox_agentrt.acel.rulesfile import parse_rules
 
 Analysed = Callable[..., Analysis]
@@ -118,3 +119,19 @@ def test_a_prerequisite_in_a_window_is_asked_about_among_many(analysed: Analysed
     )
 
     assert "asked" not in {finding.contracts[0].name for finding in found.findings}
+
+
+def test_a_limit_that_alone_stops_a_second_call_while_the_first_is_under_way_is_not_implied() -> None:
+    """A condition counts what has succeeded, and a limit with refunds also what has yet to end."""
+    once = requires("pay", "session.pay < 1", id="once")
+    cap = at_most_n_times("pay", 1, refund_on_failure=True, id="cap")
+    session = Session(contracts=[once, cap])
+    # It stays under way as long as somebody holds it.
+    first = session.reserve("pay", {})
+    second = session.reserve("pay", {})
+
+    assert first.allowed
+    assert second.refusal is not None
+    assert [breach.id for breach in second.refusal.broken] == ["cap"]
+    # It is the other way round: whatever has succeeded is counted by the limit as well.
+    assert [finding.contracts[0].name for finding in analyse([once, cap]).findings] == ["once"]
