@@ -98,14 +98,20 @@ async def test_what_ran_side_by_side_is_told_side_by_side() -> None:
     assert len(core.heard) == SENT_AT_ONCE + 5
 
 
-async def test_a_full_queue_makes_the_sender_wait() -> None:
-    """It holds a bounded number of reports, and loses none."""
-    core = SlowCore()
+async def waiting_for_room(core: SlowCore) -> tuple[Outbox, asyncio.Task[Any]]:
+    """A queue that is full, and who sends one more report."""
     outbox = ordered(core)
     for number in range(MOST_QUEUED):
         await outbox.send(event(str(number)))
     one_more = asyncio.create_task(outbox.send(event("one more")))
     await asyncio.sleep(0.01)
+    return outbox, one_more
+
+
+async def test_a_full_queue_makes_the_sender_wait() -> None:
+    """It holds a bounded number of reports, and loses none."""
+    core = SlowCore()
+    outbox, one_more = await waiting_for_room(core)
 
     assert not one_more.done()
     core.open.set()
@@ -118,11 +124,7 @@ async def test_a_full_queue_makes_the_sender_wait() -> None:
 async def test_a_sender_that_is_cancelled_while_it_waits_loses_nothing() -> None:
     """Its report is in the queue already."""
     core = SlowCore()
-    outbox = ordered(core)
-    for number in range(MOST_QUEUED):
-        await outbox.send(event(str(number)))
-    one_more = asyncio.create_task(outbox.send(event("one more")))
-    await asyncio.sleep(0.01)
+    outbox, one_more = await waiting_for_room(core)
 
     one_more.cancel()
     with pytest.raises(asyncio.CancelledError):

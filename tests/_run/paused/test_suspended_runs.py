@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from agent_rt import (
     AgentRunLimits,
     ContentPart,
     ModelMessage,
-    ToolCall,
     ToolLifecycleHooks,
     ToolRegistry,
 )
@@ -27,6 +25,7 @@ from openbox_agentrt import (
     current_run,
 )
 from openbox_agentrt.testing import Call, Reply, ScriptedProvider
+from tests.fleet.runs.pausing import loaded, saved
 
 
 def on_tools(answer: Any, *names: str) -> Any:
@@ -39,25 +38,9 @@ RISKY = on_tools("REQUIRE_APPROVAL", "risky")
 WAITS = {"error": {"type": "tool_not_executed", "tool": "risky", "reason": "waiting_for_approval"}}
 
 
-def as_json(messages: Any) -> str:
-    return json.dumps([asdict(message) for message in messages])
-
-
 def run_id_of(result: Any) -> str:
     (named,) = (part.data["error"]["openbox_run_id"] for part in result.messages[-1].content)
     return str(named)
-
-
-def from_json(text: str) -> Any:
-    return tuple(
-        ModelMessage(
-            each["role"],
-            tuple(ContentPart(**part) for part in each["content"]),
-            tuple(ToolCall(**call) for call in each["tool_calls"]),
-            each["tool_call_id"],
-        )
-        for each in json.loads(text)
-    )
 
 
 def checkpoint(result: Any, agent: Any, **changes: Any) -> AgentCheckpoint:
@@ -444,7 +427,7 @@ async def test_two_runs_that_look_the_same(make_stage: Any, kit: Any, kept: str)
     first, second = pausing(), pausing()
     results = [await first.start(), await second.start()]
     if kept == "as JSON":
-        results = [replace(result, messages=from_json(as_json(result.messages))) for result in results]
+        results = [replace(result, messages=loaded(saved(result.messages)).messages) for result in results]
     by_run = {approval.run_id: approval for approval in stage.core.pending_approvals()}
     assert len(by_run) == 2
     approved, rejected = by_run.values()
