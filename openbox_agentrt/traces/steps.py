@@ -6,6 +6,7 @@ Where arguments stand with the end of a call, its beginning waits for them, and 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +18,8 @@ from .._plain.times import seconds_of
 from ..acel.engine.rerun.hidden_parts import has_hidden
 from ..acel.events import Outcome
 from ..acel.match.keys import About
-from ..evidence.format2.parts import torn_end_of
+from ..evidence.format2.parsing import parse_line
+from ..evidence.format2.parts import parts_of, torn_end_of
 from ..evidence.reading import Entry, read_entries
 from .events import Began, Ended, Left, Resumed, RunEnded, StateSet, TraceEvent
 from .source import NothingToJudgeError, RecordedFile
@@ -39,7 +41,7 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
         NothingToJudgeError: The log holds no steps.
     """
     runs: dict[str, _Run] = {}
-    other_clocks = _other_clocks(source)
+    other_clocks, lines = _other_clocks(source), _Lines(source.path)
     steps = 0
     for entry in read_entries(source.path):
         if entry.type == "gap":
@@ -51,7 +53,7 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
         run = runs.get(name)
         if run is None:
             session = _name(entry.session_id, name)
-            run = runs[name] = _Run(source, session, is_timed=name not in other_clocks)
+            run = runs[name] = _Run(source, session, lines, is_timed=name not in other_clocks)
         yield from run.take(entry)
         if run.is_idle:
             del runs[name]
@@ -76,11 +78,30 @@ def _other_clocks(source: RecordedFile) -> set[str]:
     return found
 
 
+class _Lines:
+    """Say where the entries of a log stand, which may be in the files before its last one."""
+
+    def __init__(self, path: Path) -> None:
+        self._parts = parts_of(path)
+        self._starts = [_first_number(part) for part in self._parts]
+
+    def where(self, number: int) -> str:
+        """Give the file and the line of an entry."""
+        place = max(0, bisect_right(self._starts, number) - 1)
+        return f"{self._parts[place]}:{number - self._starts[place] + 1}"
+
+
+def _first_number(part: Path) -> int:
+    with part.open("rb") as file:
+        return parse_line(file.readline()).seq
+
+
 class _Run:
     """Follow one session's steps. What is known is handed on in the order of the log."""
 
-    def __init__(self, source: RecordedFile, session: str, *, is_timed: bool) -> None:
+    def __init__(self, source: RecordedFile, session: str, lines: _Lines, *, is_timed: bool) -> None:
         self._source = source
+        self._lines = lines
         self._is_timed = is_timed
         self._session = session
         self._flying: dict[Any, Began] = {}
@@ -145,7 +166,7 @@ class _Run:
     def _reserve(self, entry: Entry, step: Mapping[str, Any], at: float | None) -> None:
         args = step.get("args")
         call = Began(
-            where=self._source.where(entry.number),
+            where=self._lines.where(entry.number),
             session=self._session,
             tool=str(step.get("tool")),
             args=_seen(args),

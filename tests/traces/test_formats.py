@@ -456,6 +456,29 @@ def test_a_number_that_is_no_time_ends_nothing(format: str, tmp_path: Path) -> N
         assert (begun, unread) == ([7], {"a call without a time": 1})
 
 
+@pytest.mark.parametrize("named", [("logs",), ("logs/e.jsonl",), ("logs/e.000001.jsonl", "logs/e.jsonl")])
+def test_a_log_in_several_files_is_read_once(
+    named: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder, too, where each of its files is found by itself. A call is said to be where it stands."""
+    monkeypatch.chdir(tmp_path)
+    with EvidenceFile("logs/e.jsonl", record="steps", max_bytes=4_000) as evidence:
+        session = Session(contracts=[at_most_n_times("x", 99)], evidence=evidence)
+        for number in range(20):
+            session.reserve("x", {"mark": f"call {number}"}).commit()
+    assert len(list(Path("logs").glob("e.0*.jsonl"))) > 2
+    events, unread = read(*map(Path, named))
+
+    begun = [event for event in events if isinstance(event, Began)]
+    assert [(event.args or {})["mark"] for event in begun] == [f"call {number}" for number in range(20)]
+    for event in begun:
+        name, _, line = event.where.rpartition(":")
+        assert (event.args or {})["mark"] in Path(name).read_text(encoding="utf-8").splitlines()[
+            int(line) - 1
+        ]
+    assert unread.keys() <= {"files with another ending"}
+
+
 def test_a_log_that_is_cut_says_so(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
     with EvidenceFile(path, record="steps") as evidence:
