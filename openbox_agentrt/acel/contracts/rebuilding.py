@@ -18,7 +18,7 @@ from .template import Template
 
 _REACH = tuple(field.name for field in fields(Reach))
 _MATCHERS = {"matching": matching, "not_matching": not_matching}
-# Amounts are exact; times are what a clock gives, and a state holds what its program wrote.
+# Amounts are exact; times are what a clock gives, and a state and a list hold what a program wrote.
 _FLOATS = ("window_seconds", "within", "value")
 
 
@@ -79,7 +79,7 @@ def _source(form: Any) -> SourceGiven:
         return PROMPT
     word, *rest = form
     if word == "values":
-        return {"values": [_value(value) for value in rest]}
+        return {"values": [_float(value) for value in rest]}
     calls, path, named = rest
     return {"tool": _matcher(calls), "path": path, "named": named}
 

@@ -691,7 +691,12 @@ def test_other_logs_have_nothing_to_derive(tmp_path: Path) -> None:
     assert json.loads(json.dumps(report.to_dict()))["ok"] is False
 
 
-PARTS = [response("login", "read", 2.5), requires_state("read", "rate", 0.1), rate_limit("read", 1, 0.25)]
+PARTS = [
+    response("login", "read", 2.5),
+    requires_state("read", "rate", 0.1),
+    rate_limit("read", 1, 0.25),
+    came_from("pay", "rate", [{"values": [0.1, 7, "x"]}]),
+]
 
 
 @pytest.mark.parametrize("contract", [*contracts(), *PARTS], ids=lambda contract: contract.spec)
