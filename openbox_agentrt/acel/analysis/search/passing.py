@@ -145,14 +145,18 @@ class Windows:
     def _pairs(self, cells: Sequence[Any]) -> dict[Pair, list[Expiry]]:
         """Find what is remembered by its clock in the zone and its window."""
         found: dict[Pair, list[Expiry]] = {}
-        for piece in self.pieces(cells):
-            view = self._views[piece.place]
-            ages = ages_of(view.cell.kind, piece.frozen)
-            for n, at in enumerate(self.young(piece)):
-                which = piece.frozen[at][1] if view.cell.kind in ("values", "words") else n
-                pair = round(ages[at] / _RANK), self._units[self.window(piece.place)]
-                found.setdefault(pair, []).append((*piece[:2], which))
+        for expiry, age, window in self._remembered(cells):
+            found.setdefault((round(age / _RANK), self._units[window]), []).append(expiry)
         return found
+
+    def _remembered(self, cells: Sequence[Any]) -> Iterator[tuple[Expiry, float, float]]:
+        """Give what cells remember that is no older than its window: its age, and that window."""
+        for piece in self.pieces(cells):
+            kind = self._views[piece.place].cell.kind
+            ages = ages_of(kind, piece.frozen)
+            for n, at in enumerate(self.young(piece)):
+                which = piece.frozen[at][1] if kind in ("values", "words") else n
+                yield (*piece[:2], which), ages[at], self.window(piece.place)
 
     # What it does
 
@@ -242,12 +246,7 @@ class Windows:
 
     def lasting(self, state: State) -> Iterator[tuple[Expiry, float, float]]:
         """Give what is no older than a window: its age, as far as it is counted, and that window."""
-        for piece in self.pieces(state.cells):
-            kind = self._views[piece.place].cell.kind
-            ages = ages_of(kind, piece.frozen)
-            for n, at in enumerate(self.young(piece)):
-                which = piece.frozen[at][1] if kind in ("values", "words") else n
-                yield (*piece[:2], which), ages[at], self.window(piece.place)
+        yield from self._remembered(state.cells)
         for n, flight in enumerate(state.flying):
             window = _next_of(self._flights, flight[0])
             if window is not None:
@@ -289,7 +288,7 @@ class Windows:
             The state with its ages ranked anew, and whatever time has passed; None if it is left out.
         """
         lasted = self.aged(state, _RANK, but_ends=True)
-        ages = sorted({age for piece in self.pieces(lasted.cells) for age in self._ages(piece)})
+        ages = sorted({age for _, age, _ in self._remembered(lasted.cells)})
         if len(ages) > _MOST_CLOCKS:
             self.crowded = True
             return None
@@ -312,10 +311,6 @@ class Windows:
             zone = None if zone is None else apart(zone, *bound)
         assert zone is not None
         return zone
-
-    def _ages(self, piece: CellPart) -> list[float]:
-        ages = ages_of(self._views[piece.place].cell.kind, piece.frozen)
-        return [ages[at] for at in self.young(piece)]
 
 
 def _common_part(parts: Collection[Fraction]) -> Fraction:
