@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from .ages import ages_of, with_ages
+from .levels import level_of, next_window, past_next
 from .memory_view import CellView
 from .state import Expiry, Flight, State, Transition, sort_flights
 from .zone import NOW, Pair, Zone, added, apart, can_become, later, patterns, with_end, within
@@ -127,10 +128,10 @@ class Windows:
             else:
                 yield from ((*piece[:2], n) for n in (range(len(young)) if whole else range(1)))
         for flight in state.flying:
-            if _next_of(self._flights, flight[0]) is not None:
+            if next_window(self._flights, flight[0]) is not None:
                 yield FLYING, None, self._text_of(flight)
         for name, _, age in state.entries:
-            if _next_of(self._entries.get(name, ()), age) is not None:
+            if next_window(self._entries.get(name, ()), age) is not None:
                 yield ENTRY, name, 0
 
     def _in_zone(self, state: State, zone: Zone) -> Iterator[Transition]:
@@ -172,18 +173,18 @@ class Windows:
         cells = self._with(state.cells, changed)
         passed = self._flights_meant(state.flying, gone.get((FLYING, None), ()))
         flying = [
-            (_passed(self._flights, flight[0]), *flight[1:]) if n in passed else flight
+            (past_next(self._flights, flight[0]), *flight[1:]) if n in passed else flight
             for n, flight in enumerate(state.flying)
         ]
         entries = tuple(
-            (name, value, _passed(self._entries[name], age) if (ENTRY, name) in gone else age)
+            (name, value, past_next(self._entries[name], age) if (ENTRY, name) in gone else age)
             for name, value, age in state.entries
         )
         return replace(state, cells=cells, entries=entries, flying=sort_flights(flying))
 
     def _text_of(self, flight: Flight) -> str:
         """Name calls under way that are alike but for their ages in one window."""
-        return repr((_next_of(self._flights, flight[0]), *flight[1:]))
+        return repr((next_window(self._flights, flight[0]), *flight[1:]))
 
     def _flights_meant(self, flying: Sequence[Flight], texts: Iterable[int | str]) -> list[int]:
         """Find the oldest calls under way that some texts name."""
@@ -248,14 +249,14 @@ class Windows:
         """Give what is no older than a window: its age, as far as it is counted, and that window."""
         yield from self._remembered(state.cells)
         for n, flight in enumerate(state.flying):
-            window = _next_of(self._flights, flight[0])
+            window = next_window(self._flights, flight[0])
             if window is not None:
-                yield (FLYING, None, n), flight[0] - _level(self._flights, flight[0]), window
+                yield (FLYING, None, n), flight[0] - level_of(self._flights, flight[0]), window
         for name, _, age in state.entries:
             windows = self._entries.get(name, ())
-            window = _next_of(windows, age)
+            window = next_window(windows, age)
             if window is not None:
-                yield (ENTRY, name, 0), age - _level(windows, age), window
+                yield (ENTRY, name, 0), age - level_of(windows, age), window
 
     def meant(self, state: State, expiries: Iterable[Expiry]) -> list[Expiry] | None:
         """Tell of which ages, as `lasting` gives them, is said that they pass; None if there are too few."""
@@ -316,28 +317,6 @@ class Windows:
 def _common_part(parts: Collection[Fraction]) -> Fraction:
     """Give a number of which some others are multiples."""
     return Fraction(math.gcd(*(p.numerator for p in parts)) or 1, math.lcm(*(p.denominator for p in parts)))
-
-
-def _next_of(windows: Sequence[float], age: float) -> float | None:
-    """Give the first window that an age has not passed."""
-    return next((window for window in windows if age <= window), None)
-
-
-def _passed(windows: Sequence[float], age: float) -> float:
-    """Do as `_past`, and keep by how much an age is counted."""
-    return _past(windows, age) + age - _level(windows, age)
-
-
-def _level(windows: Sequence[float], age: float) -> float:
-    """Give what `_past` made of an age that has passed as many windows."""
-    passed = [window for window in windows if window < age]
-    return _past(windows, passed[-1]) if passed else 0.0
-
-
-def _past(windows: Sequence[float], age: float) -> float:
-    """Give an age that is past one more window: between that and the next, or just past the last."""
-    left = [window for window in windows if age <= window]
-    return (left[0] + left[1]) / 2 if len(left) > 1 else windows[-1] + 1
 
 
 def _place_of(frozen: Sequence[tuple[float, str]], text: str | int) -> int:
