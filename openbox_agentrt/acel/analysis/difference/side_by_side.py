@@ -15,7 +15,8 @@ from ..findings.finding import name_of
 from ..findings.witness import played
 from ..rules.components import Component, values_needed
 from ..search.engine_machine import Machine
-from ..search.explore import Called, Edge, edges_to, row_of
+from ..search.explore import Edge, edges_to
+from ..search.named_rows import Called, row_of
 from ..search.next_steps import Beside, World
 from ..search.state import Transition
 from ..search.trace_row import TraceRow

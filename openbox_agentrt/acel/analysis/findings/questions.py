@@ -17,7 +17,8 @@ from typing import TypeAlias
 from ..budget import Budget
 from ..filling.filled_traces import Distance
 from ..rules.components import names_near
-from ..search.explore import Aim, Explored, Look, row_of
+from ..search.explore import Aim, Explored, Look
+from ..search.named_rows import row_of
 from ..search.next_steps import Time
 from ..search.state import Transition, Try
 from ..search.timetable import way_to

@@ -16,7 +16,8 @@ from ...contracts.declaration import Declaration
 from ..conditions.followed import calls_counted
 from ..rules.analysable import guards_of
 from ..rules.subject import Surroundings
-from ..search.explore import Explored, edges_to, row_of
+from ..search.explore import Explored, edges_to
+from ..search.named_rows import row_of
 from ..search.state import Transition
 from ..search.timetable import way_to
 from ..search.trace_row import TraceRow

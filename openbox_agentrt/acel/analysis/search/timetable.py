@@ -14,7 +14,8 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from .engine_machine import Machine
-from .explore import Called, Edge, Explored, edges_to, row_of
+from .explore import Edge, Explored, edges_to
+from .named_rows import Called, row_of
 from .state import Expiry, State
 from .trace_row import TraceRow
 
