@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ..calls.alphabet import Alphabet
 from ..conditions.facts_told import key_slot
-from .memory_view import CellView
+from .cell_view import CellView
 from .state import State, sort_flights
 
 __all__ = ("AlikeValues", "Names")

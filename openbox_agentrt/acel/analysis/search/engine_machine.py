@@ -1,7 +1,7 @@
 """
 Our own engine, one call after another, from any state to the next.
 
-A state is what the cells of the engine remember, see `memory_view`. To try a call, the cells are set to a
+A state is what the cells of the engine remember, see `cell_view`. To try a call, the cells are set to a
 state, the store of the engine judges and settles the call, and the cells are read again. So nothing that is
 found here can be another reading of a contract than the one that is in force.
 """
@@ -158,7 +158,7 @@ class Machine:
             self._store.lose(call)
             ends["lost"] = self._read(state, call)
         if step.kind.tool in self._alphabet.flying and len(state.flying) < self._alphabet.most_flying:
-            # It is known to have begun. What is known of how it ended is that it failed, see `memory_view`.
+            # It is known to have begun. What is known of how it ended is that it failed, see `cell_view`.
             ends["started"] = with_flight(ends["failed"], (0.0, step.kind, step.values))
         return tried, ends
 

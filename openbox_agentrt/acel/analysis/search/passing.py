@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from .ages import ages_of, with_ages
+from .cell_view import CellView
 from .levels import level_of, next_window, past_next
-from .memory_view import CellView
 from .state import Expiry, Flight, State, Transition, sort_flights
 from .zone import NOW, Pair, Zone, added, apart, can_become, later, patterns, with_end, within
 
