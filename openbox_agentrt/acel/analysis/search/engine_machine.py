@@ -40,6 +40,8 @@ from .state import (
     Transition,
     Try,
     aged_flights,
+    hashable,
+    with_entry,
     with_flight,
     without_flight,
 )
@@ -110,7 +112,7 @@ class Machine:
         self.entries = entries_of(own, alphabet)
         self._initial = dict(state)
         self._about = About(subject=subject_of(own))
-        self._blank = tuple(_hashable(view.freeze()) for view in self._views)
+        self._blank = tuple(hashable(view.freeze()) for view in self._views)
         flights = {view.cell.within for view in self._views if view.cell.kind == "flights"}
         lasting = sorted(window for window in flights if window is not None)
         self._oldest_flight = max((window + 1 for window in lasting), default=0.0)
@@ -125,7 +127,7 @@ class Machine:
     def first(self) -> State:
         """Give the state of a new session."""
         written = [(name, value) for name, value in self._initial.items() if name in self.entries.values]
-        entries = tuple((name, _hashable(value), 0.0) for name, value in sorted(written))
+        entries = tuple((name, hashable(value), 0.0) for name, value in sorted(written))
         return State(self._blank, entries)
 
     def answer(self, state: State, step: Transition) -> Answer:
@@ -266,7 +268,7 @@ class Machine:
     def _frozen(self, before: tuple[Any, ...], places: Iterable[int]) -> tuple[Any, ...]:
         cells = list(before)
         for place in places:
-            cells[place] = _hashable(self._views[place].freeze())
+            cells[place] = hashable(self._views[place].freeze())
         for first, *others in self._alike:
             # Whichever of them has found a value, it is as well known: by the latest of them.
             latest: dict[str, float] = {}
@@ -286,11 +288,11 @@ class Machine:
             return replace(past, cells=self._frozen(past.cells, range(len(self._views))))
         if step.entry is None:
             return self._aged(state, step.seconds)
-        return _with_entry(state, *step.entry)
+        return with_entry(state, *step.entry)
 
     def _aged(self, state: State, seconds: float) -> State:
         aged = [
-            _hashable(view.aged(dict(frozen) if view.is_mapping else frozen, seconds))
+            hashable(view.aged(dict(frozen) if view.is_mapping else frozen, seconds))
             for view, frozen in zip(self._views, state.cells, strict=True)
         ]
         most = self.entries.oldest
@@ -329,22 +331,6 @@ class Machine:
 
     def _moves(self, call: PlannedCall, cell: LiveCell) -> bool:
         return any(getattr(mover, "cell", mover) is cell for mover in call.movers())
-
-
-def _with_entry(state: State, name: str, value: Any, of: str | None) -> State:
-    """Set an entry of a session's state, or what a mapping in it holds `of` something."""
-    known = {entry: (value, age) for entry, value, age in state.entries}
-    if of is not None:
-        before = known.get(name, ((), 0.0))[0]
-        inner = dict(before) if isinstance(before, tuple) else {}
-        value = _hashable({**inner, of: value})
-    known[name] = (value, 0.0)
-    entries = tuple((entry, value, age) for entry, (value, age) in sorted(known.items()))
-    return replace(state, entries=entries)
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(sorted(value.items())) if isinstance(value, dict) else value
 
 
 def _usable(value: Any) -> Any:

@@ -19,7 +19,9 @@ __all__ = (
     "Transition",
     "Try",
     "aged_flights",
+    "hashable",
     "sort_flights",
+    "with_entry",
     "with_flight",
     "without_flight",
 )
@@ -130,3 +132,20 @@ def without_flight(state: State, kind: CallKind, values: tuple[tuple[str, str], 
 def aged_flights(flying: Iterable[Flight], seconds: float, oldest: float) -> tuple[Flight, ...]:
     """Let time pass for calls that are under way, up to an age from which all are alike."""
     return sort_flights((min(age + seconds, oldest), kind, values) for age, kind, values in flying)
+
+
+def with_entry(state: State, name: str, value: Any, of: str | None) -> State:
+    """Set an entry of a session's state, or what a mapping in it holds `of` something."""
+    known = {entry: (value, age) for entry, value, age in state.entries}
+    if of is not None:
+        before = known.get(name, ((), 0.0))[0]
+        inner = dict(before) if isinstance(before, tuple) else {}
+        value = hashable({**inner, of: value})
+    known[name] = (value, 0.0)
+    entries = tuple((entry, value, age) for entry, (value, age) in sorted(known.items()))
+    return replace(state, entries=entries)
+
+
+def hashable(value: Any) -> Any:
+    """Write a mapping as something that a state can hold."""
+    return tuple(sorted(value.items())) if isinstance(value, dict) else value
