@@ -78,6 +78,7 @@ ROOMS = {
             "mining",
             "difference",
             "analyse",
+            "investigation",
             "findings",
             "filling",
             "search",

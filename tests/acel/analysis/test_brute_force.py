@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import random
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openbox_agentrt.acel.analysis import Analysis, Difference, Finding, TraceRow, analyse, compare
+from openbox_agentrt.acel.analysis import (
+    Analysis,
+    Difference,
+    Finding,
+    TraceRow,
+    analyse,
+    compare,
+    investigation,
+)
 from openbox_agentrt.acel.contracts.template import Template
 from openbox_agentrt.acel.rulesfile import Rules
 
@@ -133,7 +140,7 @@ def test_each_question_alone_finds_what_all_together_do(seed: int) -> None:
     rules = _rules(seed, plain=False)
     together = analyse(rules)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules[analyse.__module__], "_FEW", -1)
+        patch.setattr(investigation, "_FEW", -1)
         apart = analyse(rules)
 
     if not together.undecided and not apart.undecided:
