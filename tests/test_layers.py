@@ -80,6 +80,7 @@ ROOMS = {
             "analyse",
             "investigation",
             "findings",
+            "questions",
             "filling",
             "search",
             "calls",
@@ -87,6 +88,7 @@ ROOMS = {
             "patterns",
             "conditions",
             "budget",
+            "named",
             "sentences",
         ]
     ),

@@ -7,7 +7,8 @@ in another way than a session does. Every trace that is shown was tried on a rea
 
 from .analyse import analyse
 from .difference.compare import Difference, compare
-from .findings.finding import Analysis, Finding, Named
+from .findings.finding import Analysis, Finding
+from .named import Named
 from .search.trace_row import TraceRow
 
 __all__ = ("Analysis", "Difference", "Finding", "Named", "TraceRow", "analyse", "compare")

@@ -11,11 +11,12 @@ from ..rulesfile import Rules
 from ..rulesfile.policy_tests import PolicyTest
 from .budget import Budget
 from .findings.accepted import told_apart, unused
-from .findings.finding import KINDS, Analysis, Finding, Named, name_of
-from .findings.searched import Subject
-from .findings.shown_by_tests import Examples, examples_of
+from .findings.finding import KINDS, Analysis, Finding
 from .findings.unmatchable import inspected
 from .investigation import Investigation
+from .named import Named, name_of
+from .questions.searched import Subject
+from .questions.shown_by_tests import Examples, examples_of
 from .rules.analysable import why_unknown
 from .rules.subject import surroundings_of
 from .search.trace_row import TraceRow

@@ -15,15 +15,16 @@ from ..match.matchers import is_glob
 from .budget import Budget
 from .calls.alphabet import alphabet_of
 from .findings.bad_endings import end_findings, is_unsure
-from .findings.endings import Endings
-from .findings.finding import Finding, name_of
+from .findings.finding import Finding
 from .findings.left_open import DECIDES, ENDS, LeftOpen, either_way
 from .findings.never_let_through import source_findings, tool_findings, tools_shut
-from .findings.questions import Possibility, Questions
 from .findings.redundant_contracts import idle_contracts
-from .findings.searched import FEW_VALUES, NO_TIME, WAITS, SearchResult, Subject, is_timed
 from .findings.shadow_halts import watch_findings
 from .findings.unshown import unshown_contracts, unshown_tools
+from .named import name_of
+from .questions.endings import Endings
+from .questions.questions import Possibility, Questions
+from .questions.searched import FEW_VALUES, NO_TIME, WAITS, SearchResult, Subject, is_timed
 from .rules.components import (
     MOST_VALUES,
     Component,

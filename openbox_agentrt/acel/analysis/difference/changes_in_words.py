@@ -11,7 +11,7 @@ from typing import Any
 from ...contracts.base import TemporalContract
 from ...contracts.identity import meaning_of
 from ...contracts.parameters import parameters_of
-from ..findings.finding import Named
+from ..named import Named
 from ..sentences import readable
 from .beyond_traces import WATCHES, changed_names, seen_in_traces, unshown_changes
 

@@ -18,8 +18,8 @@ from ...contracts.declaration import Declaration
 from ...rulesfile import Rules
 from ..analyse import MAX_STATES, deciding, named_contracts
 from ..budget import Budget
-from ..findings.finding import name_of
-from ..findings.witness import UNSHOWN
+from ..named import name_of
+from ..questions.witness import UNSHOWN
 from ..rules.analysable import why_unknown
 from ..rules.components import Component, components, names_about, names_near, touched
 from ..rules.tool_names import OTHER, names_of

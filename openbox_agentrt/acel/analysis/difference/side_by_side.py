@@ -11,8 +11,8 @@ from ...contracts.base import TemporalContract
 from ...contracts.declaration import Declaration
 from ..budget import Budget
 from ..calls.alphabet import alphabet_of
-from ..findings.finding import name_of
-from ..findings.witness import played
+from ..named import name_of
+from ..questions.witness import played
 from ..rules.components import Component, values_needed
 from ..search.engine_machine import Machine
 from ..search.explore import Edge, edges_to

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from .finding import Finding, Named
+from ..named import Named
+from .finding import Finding
 
 __all__ = ("told_apart", "unused")
 

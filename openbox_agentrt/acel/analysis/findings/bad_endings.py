@@ -6,9 +6,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeAlias
 
-from ..search.trace_row import TraceRow
-from .finding import Finding
-from .searched import (
+from ..questions.searched import (
     FEW_VALUES,
     WAITS,
     SearchResult,
@@ -18,7 +16,9 @@ from .searched import (
     tried_note,
     values_owed,
 )
-from .witness import UNSHOWN
+from ..questions.witness import UNSHOWN
+from ..search.trace_row import TraceRow
+from .finding import Finding
 
 __all__ = (
     "MoreValues",

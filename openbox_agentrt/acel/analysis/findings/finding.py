@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from ...contracts.base import SessionRule, TemporalContract
+from ..named import Named
 from ..search.trace_row import TraceRow, shown_rows
 
-__all__ = ("KINDS", "Analysis", "Finding", "FindingKind", "Named", "name_of")
+__all__ = ("KINDS", "Analysis", "Finding", "FindingKind")
 
 FindingKind: TypeAlias = Literal[
     "tool-never-allowed",
@@ -26,31 +26,6 @@ FindingKind: TypeAlias = Literal[
     "acceptance-unused",
 ]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
-
-
-def name_of(contract: TemporalContract | SessionRule) -> str:
-    """Name a contract as reports do: by its id, or by its text where it has none."""
-    return contract.id or contract.spec
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """
-    A contract, as a report names it.
-
-    Attributes:
-        name: Its id, or its text where it has none.
-        spec: Its text.
-        line: Its line in the file, where known.
-    """
-
-    name: str
-    spec: str
-    line: int | None = None
-
-    def __str__(self) -> str:
-        said = self.name if self.name == self.spec else f"{self.name}, {self.spec}"
-        return said if self.line is None else f"{said} (line {self.line})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

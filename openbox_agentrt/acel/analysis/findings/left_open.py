@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from ...contracts.declaration import Declaration
 from ..conditions.followed import open_parts
+from ..named import Named
 from ..sentences import first_few, readable
-from .finding import Named
 
 __all__ = ("DECIDES", "ENDS", "LeftOpen", "either_way")
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...contracts.declaration import Declaration
-from ..rules.found_values import sources_of
-from ..search.state import Transition
-from .finding import Finding
-from .searched import (
+from ..questions.searched import (
     FEW_VALUES,
     SearchResult,
     Subject,
     may_need_more_values,
     tried_note,
 )
-from .witness import UNSHOWN
+from ..questions.witness import UNSHOWN
+from ..rules.found_values import sources_of
+from ..search.state import Transition
+from .finding import Finding
 
 __all__ = (
     "source_findings",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from ..budget import Budget
+from ..questions.searched import SearchResult, Subject, may_need_more_values, tried_note
+from ..questions.witness import until_refused
 from ..search.trace_row import TraceRow
 from .finding import Finding
-from .searched import SearchResult, Subject, may_need_more_values, tried_note
-from .witness import until_refused
 
 __all__ = ("idle_contracts",)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .finding import Finding
-from .searched import (
+from ..questions.searched import (
     SearchResult,
     Subject,
 )
-from .witness import UNSHOWN
+from ..questions.witness import UNSHOWN
+from .finding import Finding
 
 __all__ = ("watch_findings",)
 

@@ -13,12 +13,13 @@ from ...match.matchers import is_glob, name_matches
 from ...match.names import normal_name
 from ...rulesfile.never_match import unlikely_names
 from ..budget import Budget
+from ..named import Named
 from ..patterns.automaton import UnknownPatternError, of_pattern
 from ..patterns.shortest_texts import combinations
 from ..rules.analysable import patterns_of
 from ..rules.found_values import sources_of
 from ..rules.tool_names import tools_in
-from .finding import Finding, Named
+from .finding import Finding
 
 __all__ = ("inspected", "matches_nothing")
 

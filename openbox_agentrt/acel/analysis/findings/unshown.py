@@ -13,12 +13,12 @@ from functools import partial
 
 from ..conditions.followed import open_parts
 from ..filling.filled_traces import Distance
+from ..named import name_of
+from ..questions.searched import SearchResult, Subject, is_timed
+from ..questions.session_filler import SessionFiller
+from ..questions.witness import played
 from ..search.state import Transition
 from ..search.trace_row import TraceRow
-from .finding import name_of
-from .searched import SearchResult, Subject, is_timed
-from .session_filler import SessionFiller
-from .witness import played
 
 __all__ = ("is_shown", "unshown_contracts", "unshown_tools")
 

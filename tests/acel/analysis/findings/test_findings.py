@@ -11,7 +11,7 @@ import pytest
 import openbox_agentrt
 from openbox_agentrt.acel import Session
 from openbox_agentrt.acel.analysis import Analysis, Finding, TraceRow, analyse, compare
-from openbox_agentrt.acel.analysis.findings.searched import FEW_VALUES
+from openbox_agentrt.acel.analysis.questions.searched import FEW_VALUES
 from openbox_agentrt.acel.contracts.exclusion import never
 from openbox_agentrt.acel.contracts.precedence import must_precede
 from openbox_agentrt.acel.policy_test_run import said_names

@@ -19,9 +19,9 @@ from ...memory.periodic import span_of
 from ...reservation import Reservation
 from ...session import Session, engine_of
 from ..calls.alphabet import unit_of
+from ..named import name_of
 from ..rules.subject import Surroundings, subject_of
 from ..search.trace_row import TraceRow
-from .finding import name_of
 
 __all__ = ("UNSHOWN", "confirmed", "played", "played_along", "until_refused")
 

@@ -14,6 +14,7 @@ from typing import Any
 from ...._plain.amounts import show
 from ...contracts.declaration import Declaration
 from ..conditions.followed import calls_counted
+from ..named import Named, name_of
 from ..rules.analysable import guards_of
 from ..rules.subject import Surroundings
 from ..search.explore import Explored, edges_to
@@ -21,7 +22,6 @@ from ..search.named_rows import row_of
 from ..search.state import Transition
 from ..search.timetable import way_to
 from ..search.trace_row import TraceRow
-from .finding import Named, name_of
 from .shown_by_tests import Examples
 from .witness import confirmed, played
 

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from ..budget import Budget
 from ..filling.filled_traces import Distance
+from ..named import name_of
 from ..rules.components import names_near
 from ..search.explore import Aim, Explored, Look
 from ..search.named_rows import row_of
@@ -23,7 +24,6 @@ from ..search.next_steps import Time
 from ..search.state import Transition, Try
 from ..search.timetable import way_to
 from ..search.trace_row import TraceRow
-from .finding import name_of
 from .searched import NO_TIME, SearchResult, Subject, is_timed
 from .session_filler import SessionFiller
 from .witness import played
