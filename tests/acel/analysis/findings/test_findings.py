@@ -696,7 +696,7 @@ def test_of_a_tool_that_is_shut_its_limits_are_not_called_idle(analysed: Callabl
 
 def test_what_no_session_shows_has_a_reason_in_large_files_too(analysed: Callable[..., Analysis]) -> None:
     """Asked one by one, a contract is open because of a part of a condition that is taken either way."""
-    many = [c("must_precede", f"step_{n}", "pay", id=f"after-{n}") for n in range(8)]
+    many = [c("must_precede", f"step_{n}", "pay", id=f"after-{n}") for n in range(7)]
     found = analysed(
         *many, c("requires", "pay", "args.a.b.all(i, i in args.c) && size(args.a.b) > 70", id="open")
     )
