@@ -19,7 +19,7 @@ from ..acel.engine.rerun.hidden_parts import has_hidden
 from ..acel.events import Outcome
 from ..acel.match.keys import About
 from ..evidence.format2.parsing import parse_line
-from ..evidence.format2.parts import parts_of, torn_end_of
+from ..evidence.format2.parts import header_of, parts_of, torn_end_of
 from ..evidence.reading import Entry, read_entries
 from .events import Began, Ended, Left, Resumed, RunEnded, StateSet, TraceEvent
 from .source import NothingToJudgeError, RecordedFile
@@ -43,6 +43,10 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
     runs: dict[str, _Run] = {}
     other_clocks, lines = _other_clocks(source), _Lines(source.path)
     steps = 0
+    # Of each session that the log tells of, where files that it continues are not there.
+    met: set[str] | None = set() if _lacks_files(source.path) else None
+    if met is not None:
+        source.unread["logs of which earlier files are not there"] += 1
     for entry in read_entries(source.path):
         if entry.type == "gap":
             source.unread["records that the log itself says are missing"] += int(entry.data.get("lost", 0))
@@ -54,6 +58,9 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
         if run is None:
             session = _name(entry.session_id, name)
             run = runs[name] = _Run(source, session, lines, is_timed=name not in other_clocks)
+        if met is not None and name not in met:
+            met.add(name)
+            yield from run.meet(entry)
         yield from run.take(entry)
         if run.is_idle:
             del runs[name]
@@ -64,6 +71,11 @@ def read_steps(source: RecordedFile) -> Iterator[TraceEvent]:
         raise NothingToJudgeError(problem, path=str(source.path))
     for run in runs.values():
         yield from run.rest()
+
+
+def _lacks_files(path: Path) -> bool:
+    header = header_of(parts_of(path)[0])
+    return header is not None and header.get("previous") is not None
 
 
 def _other_clocks(source: RecordedFile) -> set[str]:
@@ -139,6 +151,11 @@ class _Run:
             case "commit" | "fail" | "abort" | "lose" as end:
                 self._end(step, _OUTCOMES[end], at)
         yield from self._ready()
+
+    def meet(self, entry: Entry) -> Iterator[TraceEvent]:
+        """Tell that the session went on with a memory that nobody knows, if it does not begin here."""
+        if entry.data.get("e") != "start":
+            yield Resumed(session=self._session, state={}, at=_seconds(entry.data.get("at")))
 
     @property
     def is_idle(self) -> bool:

@@ -285,6 +285,23 @@ def test_the_state_of_a_session_that_went_on_elsewhere_is_no_newer(left: str) ->
     assert (call.refused, bool(call.unknown)) == ((True, False) if left == "m" else (False, True))
 
 
+def test_what_a_log_counted_in_files_that_are_gone_nobody_can_say(tmp_path: Path) -> None:
+    """Its earlier files were put away: a session that began there may have used up anything."""
+    with EvidenceFile(tmp_path / "e.jsonl", record="steps", max_bytes=4_000) as evidence:
+        for name in ("old", "new"):
+            session = Session(contracts=rules(BUDGET).contracts, evidence=evidence, session_id=name)
+            for _ in range(12):
+                session.reserve("pay", {"amount": 100})
+    whole = judged(tmp_path, rules(BUDGET))
+    (tmp_path / "e.000001.jsonl").unlink()
+    recordings = Recordings([str(tmp_path)])
+    cut = backtest(recordings.events(), rules(BUDGET))
+
+    assert (whole.refused, whole.refused_then, whole.unjudged) == (14, 14, 0)
+    assert (cut.refused, cut.unjudged) == (7, cut.calls - 12)
+    assert recordings.unread["logs of which earlier files are not there"] == 1
+
+
 def test_shadow_contracts_are_counted_and_refuse_nothing(tmp_path: Path) -> None:
     result = judged(trace(tmp_path, pay(600)), rules({**BUDGET, "mode": "shadow"}))
     assert (result.refused, result.contracts[0].refused, result.clean) == (0, 1, False)
