@@ -6,7 +6,7 @@ A folder stands for the logs in it. Of the parts of one log, the last stands for
 
 import heapq
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from .errors import UnreadableLogError
@@ -34,13 +34,22 @@ def logs_in(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
         for log in _in_folder(path) if path.is_dir() else [path]:
             found.setdefault(log.resolve(), log)
     # What a later part stands for is not a log of its own.
-    covered = {
-        part.resolve()
-        for log in found.values()
-        if log.is_file() and header_of(log) is not None
-        for part in parts_of(log)[:-1]
-    }
+    covered = continued_files(list(found.values()))
     return [log for resolved, log in found.items() if resolved not in covered]
+
+
+def continued_files(paths: Sequence[Path]) -> set[Path]:
+    """Find the files of logs, resolved, that others of these files continue."""
+    continued: set[Path] = set()
+    # The last file of a log has a name that comes after all others, and leads to each of them.
+    for path in reversed(paths):
+        try:
+            if path.resolve() not in continued:
+                continued.update(part.resolve() for part in parts_of(path)[:-1])
+        except OSError:
+            # It is told when it is its turn to be read.
+            continue
+    return continued
 
 
 def merged_entries(logs: Iterable[Path]) -> Iterator[tuple[str, Entry]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ..evidence.format2.parts import header_of, parts_of
+from ..evidence.logs import continued_files
 from .claude_code import is_claude_code, read_claude_code
 from .counts import Found
 from .events import Began, Ended, TraceEvent
@@ -79,9 +80,9 @@ class Recordings:
         """Give the same by file; those logs together."""
         moved: list[Path] = []
         found = list(found_files(self._paths, self.unread))
-        continued = _continued([path for path, _ in found])
+        continued = continued_files([path for path, _ in found])
         for path, named in found:
-            if _identity(path) in continued:
+            if path.resolve() in continued:
                 # It is read with the file that continues it.
                 continue
             try:
@@ -125,25 +126,6 @@ class Recordings:
             problem = f"is no recording that is known; --format takes {', '.join(FORMATS)}"
             raise TraceSourceError(problem, path=str(path))
         return known if self._format == "auto" else self._format if named or known == self._format else None
-
-
-def _continued(paths: Sequence[Path]) -> set[tuple[int, int]]:
-    """Find the files of logs that others of these files continue."""
-    continued: set[tuple[int, int]] = set()
-    # The last file of a log has a name that comes after all others, and leads to each of them.
-    for path in reversed(paths):
-        try:
-            if _identity(path) not in continued:
-                continued.update(map(_identity, parts_of(path)[:-1]))
-        except OSError:
-            # It is told when it is its turn to be read.
-            continue
-    return continued
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_dev, status.st_ino
 
 
 def _told_by(path: Path, *, named: bool) -> str | None:
