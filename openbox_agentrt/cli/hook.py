@@ -73,11 +73,13 @@ def main(argv: Sequence[str]) -> int:
     try:
         answer = _ANSWERS[options["event"] or ""](_event_of(options), settings)
         if answer.stdout:
+            if sys.stdout is None:
+                raise OSError("standard output is closed")
             print(answer.stdout, flush=True)
     except (OSError, KeyboardInterrupt) as error:
         # Fail-closed: a refusal that could not be written would be no refusal.
         answer = HookAnswer(code=2, stderr=f"openbox-agentrt: {type(error).__name__}: {error}")
-    if answer.stderr:
+    if answer.stderr and sys.stderr is not None:
         print(answer.stderr, file=sys.stderr)
     return answer.code
 

@@ -32,7 +32,7 @@ def run_and_leave(main: Callable[[], int]) -> NoReturn:
     """
     be_brief()
     code = main()
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None is one that was closed from the beginning
         # Fail-open for what is left, which is nothing that decides: the exit code and the answer do.
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -325,7 +325,8 @@ def _keep_unjudged(data: bytes, settings: HookSettings, error: Exception, events
             trouble = _record(event, settings, violations, settings.read_rules(log).rules_hash)
         return trouble and f"; {trouble}"
     except Exception as fault:  # noqa: BLE001 - fail-closed: it is refused, whatever becomes of its record
-        return "" if str(fault) == str(error) else f"; it is not in the evidence: {fault_line(fault)}"
+        why = "" if str(fault) == str(error) else f": {fault_line(fault)}"
+        return f"; it is not in the evidence{why}"
 
 
 def deny_output(reason: str) -> dict[str, Any]:

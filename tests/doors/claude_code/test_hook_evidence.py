@@ -224,6 +224,17 @@ def test_an_end_of_which_no_note_was_taken(
     assert (report.differences, report.problems) == ((), ())
 
 
+def test_a_call_without_rules_is_told_alone(tmp_path: Path) -> None:
+    """Why it is refused is why it is not in the evidence, and is said once."""
+    hooks = Hooks(tmp_path)
+    (tmp_path / "rules.json").unlink()
+
+    said = before_tool(event(hooks.session), hooks.settings)
+
+    assert said.code == 2
+    assert said.stderr.endswith("rules.json: No such file or directory; it is not in the evidence")
+
+
 def test_an_end_without_rules_is_told_alone(tmp_path: Path) -> None:
     """Nobody knows which evidence it belongs to, and a log that it began could not be signed any more."""
     hooks = Hooks(tmp_path)

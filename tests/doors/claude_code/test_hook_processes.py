@@ -419,3 +419,24 @@ def test_a_fault_denies_under_acel_cores_names_too(project: Path, command: str) 
 
     assert (process.returncode, process.stdout) == (2, "")
     assert process.stderr.startswith("openbox-agentrt: ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such shell")
+@pytest.mark.parametrize("closed", ["1", "2", "1 2"])
+def test_a_refusal_that_cannot_be_told_is_a_fault(project: Path, closed: str) -> None:
+    """Whatever stream is closed: no other exit code would keep the call from running."""
+    words = [*HOOK, "pre", "--rules", str(project / "rules.yaml"), "--state-dir", str(project / "state")]
+    command = " ".join(['exec "$@"', *(f"{stream}>&-" for stream in closed.split())])
+    data: dict[str, Any] = {"session_id": "s1", "hook_event_name": "PreToolUse", "tool_name": "Pay"}
+    if "1" in closed:
+        data["tool_input"] = {}  # without it, it cannot be judged, and there is nothing for the model to read
+
+    process = subprocess.run(
+        ["/bin/sh", "-c", command, "sh", *words],
+        input=json.dumps(data).encode(),
+        capture_output=True,
+        timeout=50,
+        check=False,
+    )
+
+    assert (process.returncode, process.stdout) == (2, b"")
