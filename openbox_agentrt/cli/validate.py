@@ -46,10 +46,9 @@ def _pointless(document: Document, rules: Rules) -> Iterator[RulesWarning]:
     """Warn of patterns that are in no text, as far as looking at them tells."""
     lines: tuple[int | None, ...] | None = None
     for place, contract in enumerate(rules.contracts):
-        for pattern, field in matches_nothing(contract):
+        for message in matches_nothing(contract):
             lines = contract_lines(document) if lines is None else lines
-            message = f"no text contains /{pattern}/, so it matches no {field}; see openbox-agentrt analyse"
-            yield RulesWarning(message=message, line=lines[place])
+            yield RulesWarning(message=f"{message}; see openbox-agentrt analyse", line=lines[place])
 
 
 def _verdict(name: str, warnings: int, failed: bool) -> str:

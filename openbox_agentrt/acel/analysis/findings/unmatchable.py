@@ -39,10 +39,10 @@ def inspected(
         if not isinstance(contract, Declaration):
             continue
         yield from _odd_names(contract, name)
-        for pattern, field in () if budget.late else matches_nothing(contract):
+        for message in () if budget.late else matches_nothing(contract):
             yield Finding(
                 kind="matcher-matches-nothing",
-                message=f"no text contains /{pattern}/, so it matches no {field}",
+                message=message,
                 contracts=(name,),
                 witness=None,
                 advice="an anchor holds at the ends of the text only: ^ begins a pattern and $ ends it",
@@ -53,12 +53,12 @@ def inspected(
             yield from _unknown_facts(contract, name, tools)
 
 
-def matches_nothing(contract: Declaration) -> Iterator[tuple[str, str]]:
-    """Find the patterns of a contract that are in no text, each with its argument."""
+def matches_nothing(contract: Declaration) -> Iterator[str]:
+    """Say of each pattern of a contract that is in no text what it does not match."""
     for role in contract.roles:
         for _, pattern, field in patterns_of(role.selector.form()):
             if _is_in_no_text(pattern):
-                yield pattern, field
+                yield f"no text contains /{pattern}/, so it matches no {field}"
 
 
 @functools.lru_cache(maxsize=4096)
