@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ...._plain.amounts import Amount, add
 from ...contracts.declaration import Declaration
@@ -19,15 +19,15 @@ __all__ = ("views_of",)
 def views_of(contracts: Iterable[Declaration], memory: SessionMemory, unit: Amount) -> list[CellView]:
     """Look at the memory of contracts, those cells first that others need when they are loaded."""
     contracts = list(contracts)
-    views: dict[Cell, CellView] = {}
+    views = _Views(memory)
     for contract in contracts:
         for rule in rules_of(contract):
             for move in rule.moves:
-                views.setdefault(move.cell, CellView(move.cell, memory.cell(move.cell, 0)))
+                views.of(move.cell)
         for watch in contract.watches:
-            views.setdefault(watch.move.cell, CellView(watch.move.cell, memory.cell(watch.move.cell, 0)))
+            views.of(watch.move.cell)
     for contract in contracts:
-        _note_limits(contract, views, memory, unit)
+        _note_limits(contract, views, unit)
         _note_asked(contract, views)
     most = max((max(view.starts, view.successes) for view in views.values()), default=1)
     oldest = max((view.cell.within or 0.0 for view in views.values()), default=0.0)
@@ -37,13 +37,22 @@ def views_of(contracts: Iterable[Declaration], memory: SessionMemory, unit: Amou
     return sorted(views.values(), key=lambda view: view.cell.kind != "latest")
 
 
-def _note_limits(
-    contract: Declaration, views: dict[Cell, CellView], memory: SessionMemory, unit: Amount
-) -> None:
+class _Views(dict[Cell, CellView]):
+    """The views of cells, each made when it is first asked for."""
+
+    def __init__(self, memory: SessionMemory) -> None:
+        super().__init__()
+        self._memory = memory
+
+    def of(self, cell: Cell) -> CellView:
+        return self.setdefault(cell, CellView(cell, self._memory.cell(cell, 0)))
+
+
+def _note_limits(contract: Declaration, views: _Views, unit: Amount) -> None:
     for guard in guards_of(contract):
         if guard.cell is None:
             continue
-        view = views.setdefault(guard.cell, CellView(guard.cell, memory.cell(guard.cell, 0)))
+        view = views.of(guard.cell)
         if guard.kind in ("ban", "cap"):
             view.starts = max(view.starts, int(guard.n))
         elif guard.kind == "need":
@@ -52,14 +61,14 @@ def _note_limits(
             over = add(guard.n, unit)
             view.most = over if view.most is None else max(view.most, over)
         elif guard.kind == "next" and guard.other is not None:
-            view.latest = views.setdefault(guard.other, CellView(guard.other, memory.cell(guard.other, 0)))
+            view.latest = views.of(guard.other)
     for guard in contract.at_end:
         # A value that was tried is owed something, also where it never succeeded.
         if guard.cell is not None and guard.cell.key is not None:
             views[guard.cell].starts = max(views[guard.cell].starts, 1)
 
 
-def _note_asked(contract: Declaration, views: Mapping[Cell, CellView]) -> None:
+def _note_asked(contract: Declaration, views: _Views) -> None:
     """Note what conditions tell apart of what calls have told, and of how many there were."""
     for asked in asked_by(contract):
         for fact in asked.facts:
