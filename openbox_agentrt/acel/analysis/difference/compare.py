@@ -271,11 +271,12 @@ class _Comparison:
         What is new refuses what was let through, if it alone does together with all that was there, and the
         other way round. What a session ends with is not asked so.
         """
-        open_ = {False: False, True: False}
+        # Of the two directions, those in which it is not known: stricter, or looser.
+        open_: set[bool] = set()
         asked = sorted(changed)
         for number, place in enumerate(asked):
             stricter = place >= len(self._old.known)
-            if (parted.stricter if stricter else parted.looser) is not None or budget.spent:
+            if parted.in_calls(stricter=stricter) is not None or budget.spent:
                 continue
             side = self._old if stricter else self._new
             one = copy.copy(self._every[place])
@@ -283,13 +284,10 @@ class _Comparison:
             part = budget.part(len(asked) - number)
             possible, rows = deciding([*side.every, one], one, side.state, part)
             if possible is not False and not (rows and pair.show(rows, parted)):
-                open_[stricter] = True
-        decided = (
-            parted.stricter is not None or not open_[True],
-            parted.looser is not None or not open_[False],
-        )
+                open_.add(stricter)
+        open_ -= {stricter for stricter in open_ if parted.in_calls(stricter=stricter) is not None}
         at_end = ends and None in (parted.owed, parted.forgiven)
-        return all(decided) and not at_end and not budget.spent
+        return not open_ and not at_end and not budget.spent
 
     def _names(self, places: Sequence[int]) -> tuple[str, ...]:
         """Give the tools whose calls are tried: of what halts sessions, one more, which is refused then."""

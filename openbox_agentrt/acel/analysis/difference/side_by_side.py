@@ -63,6 +63,10 @@ class Parted:
     undecided: list[str] = field(default_factory=list)
     whole: bool = True
 
+    def in_calls(self, *, stricter: bool) -> tuple[TraceRow, ...] | None:
+        """Give the trace to a call on which they part, in one direction."""
+        return self.stricter if stricter else self.looser
+
     def take(self, other: Parted) -> None:
         """Keep of both what is shorter."""
         self.stricter = _shorter(self.stricter, other.stricter)
@@ -171,8 +175,7 @@ class Pair:
         return True
 
     def _part(self, place: int, step: Transition, *, stricter: bool) -> None:
-        known = self._parted.stricter if stricter else self._parted.looser
-        if known is not None:
+        if self._parted.in_calls(stricter=stricter) is not None:
             return
         rows, called = self._way(place)
         rows.append(row_of(self._world, step, called, "ok"))
@@ -180,7 +183,7 @@ class Pair:
         last = old[-1] if stricter else new[-1]
         way = self._note(rows, old, new, last=last.by if last.outcome == "refused" else ())
         self._keep_call(old, new, self._parted)
-        if (self._parted.stricter if stricter else self._parted.looser) is None:
+        if self._parted.in_calls(stricter=stricter) is None:
             self.unshown = self.unshown or not way
 
     def _look_at_end(self, place: int, states: Beside) -> None:
