@@ -39,7 +39,8 @@ class FollowedRules:
 
     def put(self, rules: Mapping[str, Any]) -> None:
         """Put other contracts in the place of all there are."""
-        self._past.update(self.texts)
+        pairs = zip(self.contracts, self.texts, strict=True)
+        self._past.update(text for contract, text in pairs if contract is not None)
         self._replaced += zip(self.contracts, self.texts, strict=True)
         self._forms = list(rules["contracts"])
         self.contracts = [rebuilt(form) for form in self._forms]

@@ -938,3 +938,20 @@ def test_what_was_halted_by_code_is_halted(tmp_path: Path, act: Callable[[Sessio
     report = rerun_file(path)
     assert (report.differences, report.problems) == ((), ())
     assert report.on_code == 1
+
+
+def test_code_that_was_replaced_is_still_taken_at_its_word(tmp_path: Path) -> None:
+    """A call that it had let through breaks it at its end, or is refused by it after it has waited."""
+    path = tmp_path / "e.jsonl"
+    ban = never(ContentMatch("pay", lambda args: "evil" in args))
+    order = never_after(ContentMatch("send", lambda args: True), "login", recheck=True)
+    with EvidenceFile(path, record="steps") as evidence:
+        session = Session(contracts=[ban, order], evidence=evidence)
+        pay, send = session.reserve("pay"), session.reserve("send")
+        session.call("login")
+        session.replace_contracts([at_most_n_times("look", 9)])
+        pay.commit(args={"evil": True})
+        assert not send.recheck()
+
+    report = rerun_file(path)
+    assert (report.differences, report.problems, report.on_code) == ((), (), 2)
