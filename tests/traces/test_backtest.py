@@ -302,6 +302,14 @@ def test_what_a_log_counted_in_files_that_are_gone_nobody_can_say(tmp_path: Path
     assert recordings.unread["logs of which earlier files are not there"] == 1
 
 
+@pytest.mark.parametrize("key", ["k", "$subject.k"])
+def test_a_call_whose_key_nobody_wrote_down_is_not_refused_for_lack_of_it(key: str, tmp_path: Path) -> None:
+    """Whose answer it owes cannot be told, as cannot be whether it is owed at the end."""
+    owed = rules({"template": "response", "args": ["pay", "mail"], "key": key})
+    result = judged(trace(tmp_path, {"tool": "pay", "args": None}), owed)
+    assert (result.refused, result.contracts[0].unknown, bool(result.contracts[0].unmet)) == (0, 1, False)
+
+
 def test_shadow_contracts_are_counted_and_refuse_nothing(tmp_path: Path) -> None:
     result = judged(trace(tmp_path, pay(600)), rules({**BUDGET, "mode": "shadow"}))
     assert (result.refused, result.contracts[0].refused, result.clean) == (0, 1, False)

@@ -259,6 +259,12 @@ class Room(CellGuard):
         super().__init__(contract, guard, cell)
         self._strict = strict
 
+    @property
+    def key(self) -> Key | None:
+        """Give the key without whose value a call is refused, if there is one."""
+        keyed = self.cell.whole()
+        return keyed.key if self._strict and isinstance(keyed, Keyed) else None
+
     def holds(self, cell: Any, call: JudgedCall) -> bool:
         return not cell.full()
 

@@ -6,6 +6,7 @@ from ...condition.condition import Condition
 from ...contracts.rules import Cell, Guard
 from ...events import USER_PROMPT
 from ...memory.guard import CellGuard, LiveGuard
+from ...memory.keyed import Room
 from .tool_plan import Plan
 
 
@@ -41,11 +42,11 @@ def contracts_reading(
     for guard in guards:
         clocked = guard.clocked()
         if (
-            (arguments and _reads_arguments(guard.guard))
+            (arguments and _reads_arguments(guard))
             or (times and clocked is not None and clocked.timeline is not None)
             or (results and _reads_results(guard))
             or (prompts and any(USER_PROMPT in source.label for source in guard.guard.sources))
-            or (subject and _reads_subject(guard.guard))
+            or (subject and _reads_subject(guard))
             or (memory and _remembers(guard.guard))
         ):
             found.add(id(guard.contract))
@@ -61,11 +62,12 @@ def contracts_reading(
     return frozenset(found)
 
 
-def _reads_arguments(guard: Guard) -> bool:
-    cell, condition = guard.cell, guard.condition
+def _reads_arguments(guard: LiveGuard) -> bool:
+    cell, condition = guard.guard.cell, guard.guard.condition
     keyed = cell is not None and reads_arguments(cell)
     asks = condition is not None and (condition.reads.args is None or bool(condition.reads.args))
-    return keyed or asks or guard.field is not None
+    roomy = isinstance(guard, Room) and guard.key is not None and guard.key.reads_arguments
+    return keyed or asks or roomy or guard.guard.field is not None
 
 
 def reads_arguments(cell: Cell) -> bool:
@@ -73,10 +75,11 @@ def reads_arguments(cell: Cell) -> bool:
     return cell.field is not None or (cell.key is not None and cell.key.reads_arguments)
 
 
-def _reads_subject(guard: Guard) -> bool:
-    cell, condition = guard.cell, guard.condition
+def _reads_subject(guard: LiveGuard) -> bool:
+    cell, condition = guard.guard.cell, guard.guard.condition
     keyed = cell is not None and cell.key is not None and cell.key.reads_subject
-    return keyed or (condition is not None and condition.reads.subject)
+    roomy = isinstance(guard, Room) and guard.key is not None and guard.key.reads_subject
+    return keyed or roomy or (condition is not None and condition.reads.subject)
 
 
 def _remembers(guard: Guard) -> bool:
