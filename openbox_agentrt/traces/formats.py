@@ -124,6 +124,8 @@ class Recordings:
             raise TraceSourceError(f"is no {self._format}; say --format {known}", path=str(path))
         if known is None and named and self._format == "auto":
             problem = f"is no recording that is known; --format takes {', '.join(FORMATS)}"
+            if RecordedFile(path, Counter()).first() is None:
+                problem = "holds no JSON that can be read: it is empty, packed, cut or not UTF-8"
             raise TraceSourceError(problem, path=str(path))
         return known if self._format == "auto" else self._format if named or known == self._format else None
 

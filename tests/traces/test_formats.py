@@ -517,6 +517,9 @@ def test_the_right_format_is_suggested(tmp_path: Path) -> None:
         read(path, format="otlp")
     with pytest.raises(TraceSourceError, match="is no recording that is known; --format takes"):
         read(written(tmp_path / "x.jsonl", {"a": 1}))
+    (tmp_path / "packed.jsonl.gz").write_bytes(b"\x1f\x8b\x08")
+    with pytest.raises(TraceSourceError, match="holds no JSON that can be read: it is empty, packed, cut"):
+        read(tmp_path / "packed.jsonl.gz")
     with pytest.raises(TraceSourceError, match="could not be read"):
         read(tmp_path / "missing.jsonl")
 
