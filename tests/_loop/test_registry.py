@@ -468,3 +468,22 @@ async def test_a_refusal_is_not_kept_by_the_idempotency_store(make_stage: Any, k
     assert kit.tool_errors(await once()) == []
     assert kit.tool_errors(await once()) == []
     assert ran == [1]
+
+
+async def test_two_governances_judge_a_tool_call_once_each(make_stage: Any, kit: Any) -> None:
+    """The one that is asked first runs what the other governs."""
+    ran: list[Any] = []
+    inner, outer = await make_stage(), await make_stage()
+    loop = AgentLoop(
+        ScriptedProvider(Call(name="add"), "done"), tool_registry=kit.registry({"add": lambda: ran.append(1)})
+    )
+    twice = outer.governance.govern_loop(inner.governance.govern_loop(loop))
+
+    await twice.run(kit.agent(), [kit.user("Go on.")])
+
+    assert ran == [1]
+    for stage in (inner, outer):
+        assert [line for line in stage.story() if "add" in line] == [
+            "ActivityStarted add",
+            "ActivityCompleted add completed",
+        ]
