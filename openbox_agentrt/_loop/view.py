@@ -53,9 +53,8 @@ class RegistryView(StandIn[ToolRegistry | Toolbase]):
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
         inner = self.__wrapped__
-        if _is_patched(inner) or isinstance(
-            inner, StandIn
-        ):  # of another governance: its method is no registry's
+        if isinstance(inner, StandIn) or _is_patched(inner):
+            # Another governance judges it as well, or its method is somebody's own.
             return inner.execute(*args, **kwargs)
         run: Any = type(inner).execute  # on this view, which answers for the registry
         return run(self, *args, **kwargs)
