@@ -111,7 +111,7 @@ class Resumed:
 
     Attributes:
         session: The session that went on.
-        state: Its state.
+        state: Its state; None if nobody knows it.
         at: When, as for `Began`.
         of: The id that it had there as well, if it has one.
         left_by: The session of this recording that it went on from, where that is said.
@@ -119,7 +119,7 @@ class Resumed:
     """
 
     session: str
-    state: Mapping[str, Any]
+    state: Mapping[str, Any] | None
     at: float | None = None
     of: str | None = None
     left_by: str | None = None

@@ -153,7 +153,8 @@ class TraceJudge:
         if not is_known:
             # With a memory that nobody knows here, nor how old its state is.
             kept.is_resumed = True
-            kept.engine.state.update(dict(event.state))
+            kept.has_state = event.state is not None
+            kept.engine.state.update(dict(event.state or {}))
 
     def _began(self, kept: JudgedSession, call: Began) -> Judged:
         kept.has_prompts = kept.has_prompts or call.tool == USER_PROMPT

@@ -60,6 +60,7 @@ class JudgedSession:
         has_prompts: Whether what the user said was recorded, and
         hides_prompts: without its text.
         is_resumed: Whether it went on with a memory that nobody knows here.
+        has_state: Whether it is known what its state holds.
         runs: The runs that are not over.
         miscounted: Contracts that cannot have counted all that they count, by position.
         refused_by: Contracts that refused a call of it, by position.
@@ -78,6 +79,7 @@ class JudgedSession:
     has_prompts: bool = False
     hides_prompts: bool = False
     is_resumed: bool = False
+    has_state: bool = True
     runs: set[str] = field(default_factory=set)
     miscounted: frozenset[int] = frozenset()
     refused_by: frozenset[int] = frozenset()

@@ -27,6 +27,7 @@ class NotRecorded(NamedTuple):
     prompts: bool
     subject: bool
     memory: bool
+    state: bool
 
 
 class MissingParts:
@@ -73,6 +74,7 @@ class MissingParts:
             kept.hides_prompts or not kept.has_prompts,
             call.about is None,
             kept.is_resumed,
+            not kept.has_state,
         )
         name = (call.tool, missing, kept.miscounted)
         known = self._plans.get(name)

@@ -153,9 +153,9 @@ class _Run:
         yield from self._ready()
 
     def meet(self, entry: Entry) -> Iterator[TraceEvent]:
-        """Tell that the session went on with a memory that nobody knows, if it does not begin here."""
+        """Tell that it went on with memory and state that nobody knows, if it does not begin here."""
         if entry.data.get("e") != "start":
-            yield Resumed(session=self._session, state={}, at=_seconds(entry.data.get("at")))
+            yield Resumed(session=self._session, state=None, at=_seconds(entry.data.get("at")))
 
     @property
     def is_idle(self) -> bool:

@@ -302,6 +302,16 @@ def test_what_a_log_counted_in_files_that_are_gone_nobody_can_say(tmp_path: Path
     assert recordings.unread["logs of which earlier files are not there"] == 1
 
 
+@pytest.mark.parametrize("state", [None, {}, {"open": True}])
+def test_a_state_that_nobody_knows_is_not_that_of_the_rules_file(state: dict[str, Any] | None) -> None:
+    """A session whose beginning is gone may have been opened or shut since; where that is said, it counts."""
+    judge = TraceJudge(rules({"template": "requires_state", "args": ["pay", "open", True]}))
+    judge.take(Resumed(session="a", state=state, at=1e9))
+    call = judge.take(Began(where="", session="a", tool="pay", args={}, at=1e9 + 1))
+    assert call is not None
+    assert (call.refused, bool(call.unknown)) == (state == {}, state is None)
+
+
 @pytest.mark.parametrize("key", ["k", "$subject.k"])
 def test_a_call_whose_key_nobody_wrote_down_is_not_refused_for_lack_of_it(key: str, tmp_path: Path) -> None:
     """Whose answer it owes cannot be told, as cannot be whether it is owed at the end."""

@@ -548,6 +548,7 @@ def test_what_a_condition_needs_to_be_judged_is_known() -> None:
                 "prompts": False,
                 "subject": False,
                 "memory": False,
+                "state": False,
                 **what,
             },
         )

@@ -25,6 +25,7 @@ def contracts_reading(
     prompts: bool,
     subject: bool,
     memory: bool,
+    state: bool,
 ) -> frozenset[int]:
     """
     Find the contracts, by identity, that cannot be judged without something about the call.
@@ -36,6 +37,7 @@ def contracts_reading(
         prompts: What the user asked is not known.
         subject: Whom the call is about is not known.
         memory: What the session remembers is not known.
+        state: What its state holds is not known.
     """
     found = {id(entry.contract) for entry, _ in plan.asked} if arguments else set()
     guards = [*plan.guards, *(g for entry, _ in plan.asked for r in entry.every_rule() for g in r.guards)]
@@ -48,6 +50,7 @@ def contracts_reading(
             or (prompts and any(USER_PROMPT in source.label for source in guard.guard.sources))
             or (subject and _reads_subject(guard))
             or (memory and _remembers(guard.guard))
+            or (state and guard.guard.kind == "state")
         ):
             found.add(id(guard.contract))
     for entry, _ in plan.asked:
