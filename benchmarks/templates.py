@@ -28,7 +28,8 @@ SHARED: dict[str, Make] = {
     "never_after": lambda acel: acel.never_after("end", TOOL),
     "mutually_exclusive": lambda acel: acel.mutually_exclusive("end", TOOL),
     "required_before_session_end": lambda acel: acel.required_before_session_end(TOOL),
-    "a pattern": lambda acel: acel.never_after("end", acel.matching(TOOL, "^ad", field="to")),
+    "a pattern, a plain word": lambda acel: acel.never_after("end", acel.matching(TOOL, "^ad", field="to")),
+    "a pattern": lambda acel: acel.never_after("end", acel.matching(TOOL, r"^a\w+$", field="to")),
 }
 """What both have."""
 
