@@ -8,20 +8,28 @@ from typing import Any
 
 import pytest
 
+import openbox_agentrt
 from openbox_agentrt.acel.analysis import compare
 from openbox_agentrt.acel.contracts.parameters import parameters_of
 from openbox_agentrt.acel.rulesfile import ConfigError, Rules, parse_rules
 from openbox_agentrt.acel.rulesfile.document import parse_document
 
 ROOT = Path(__file__).parents[4]
-FOLDERS = ("openbox_agentrt", "examples", "benchmarks", "tests")
+# The package may be installed elsewhere.
+FOLDERS = (
+    Path(openbox_agentrt.__file__).parent,
+    *(ROOT / name for name in ("examples", "benchmarks", "tests")),
+)
 _BLOCK = re.compile(r"^```(?:yaml|json)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def _texts() -> dict[str, str]:
     """Find the text of every rules file, and of every block of the documentation that could be one."""
-    files = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.yaml"))
-    found = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
+    found = {
+        str(file.relative_to(folder.parent)): file.read_text(encoding="utf-8")
+        for folder in FOLDERS
+        for file in sorted(folder.rglob("*.yaml"))
+    }
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         blocks = _BLOCK.findall(page.read_text(encoding="utf-8"))
         found |= {f"{page.name} {number}": block for number, block in enumerate(blocks)}
