@@ -61,6 +61,7 @@ class Webhook:
         self, url: str, *, secret: str | None = None, pause: Callable[[float], object] = time.sleep
     ) -> None:
         self._url = check_url(url)
+        self._opener = opener_for(url, _NoRedirects)
         self._key = None if secret is None else _key_of(secret)
         self._pause = pause
         # Part of an address may be a secret, so the log has the host alone.
@@ -128,7 +129,7 @@ class Webhook:
         """Try once; give the problem, and whether trying again may help."""
         request = urllib.request.Request(self._url, body, self._headers(name, body), method="POST")
         try:
-            with opener_for(self._url, _NoRedirects).open(request, timeout=_SECONDS):
+            with self._opener.open(request, timeout=_SECONDS):
                 return "", False
         except urllib.error.HTTPError as error:
             error.close()
