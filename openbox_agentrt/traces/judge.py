@@ -186,8 +186,8 @@ class TraceJudge:
         plan = reservation.plan
         return Judged(
             refused=not reservation.allowed,
-            broken=self._broken(reservation, unknown) if reservation.refusal is not None else (),
-            watched=self._watched(reservation, unknown) if reservation.violations else (),
+            broken=self._broken(reservation, unknown),
+            watched=self._watched(reservation, unknown),
             guarding=guarding,
             unknown=unknown,
             seen=bool(plan.guards or plan.counts or plan.movers or plan.asked),
@@ -224,10 +224,7 @@ class TraceJudge:
         if end.outcome == "unknown" and end.call.refused:
             self._missing(kept).note_never_ended(kept, end.call.tool)
         result = end.result if is_recorded else None
-        if end.args is None and end.measured is None:
-            conclude(reservation, result, outcome=end.outcome)
-        else:
-            conclude(reservation, result, outcome=end.outcome, args=end.args, measured=end.measured)
+        conclude(reservation, result, outcome=end.outcome, args=end.args, measured=end.measured)
 
     def unmet(self) -> dict[int, Found[str]]:
         """Say of each contract in which sessions something is owed at the end of the recording."""
@@ -259,13 +256,16 @@ class TraceJudge:
         return self._named.get((broken.contract, broken.id))
 
     def _broken(self, call: Reservation, unknown: frozenset[int]) -> tuple[tuple[int, Broken], ...]:
-        found = () if call.refusal is None else call.refusal.broken
-        placed = ((self._place(broken), broken) for broken in found)
+        if call.refusal is None:
+            return ()
+        placed = ((self._place(broken), broken) for broken in call.refusal.broken)
         # What the session itself objects to - it was halted - belongs to no contract.
         named = ((-1 if place is None else place, broken) for place, broken in placed if place not in unknown)
         return tuple(named)
 
     def _watched(self, call: Reservation, unknown: frozenset[int]) -> tuple[int, ...]:
+        if not call.violations:
+            return ()
         places = (self._named.get((v.spec, v.id)) for v in call.violations if v.mode == "shadow")
         return tuple(place for place in places if place is not None and place not in unknown)
 
