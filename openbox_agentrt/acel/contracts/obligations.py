@@ -57,8 +57,7 @@ class _AtTheEnd(Template):
         self._rule = Rule(moves=(Move(cell=seen, strict=False),))
         need = Guard(kind="need", cell=seen, n=n, needs=needs)
         self.at_end = (need,)
-        if self.key is None and self.within is None:
-            self.goal = need
+        self.goal = need if self.key is None and self.within is None else None
 
 
 class Existence(_AtTheEnd):

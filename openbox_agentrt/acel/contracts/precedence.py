@@ -46,6 +46,8 @@ class _Precedence(Template):
             )
         roles = (Role(selector=first, strict=False), Role(selector=then, strict=True))
         self.roles = roles if voids is None else (*roles, Role(selector=voids, strict=True))
+        # Set in every contract, as `goal`: Python gives one with an attribute more a dictionary of its own.
+        self._void: Move | None = None
         if voids is not None:
             seen = self.cell("fresh", first, voids, strict=False)
             need = Guard(kind="fresh", cell=seen, needs=f"{first.label} after the latest {voids.label}")
@@ -56,8 +58,7 @@ class _Precedence(Template):
             seen = self.cell("tally" if self.within is None else "marks", first, strict=False)
             need = Guard(kind="need", cell=seen, needs=first.label)
             self._give = Move(cell=seen, strict=False)
-            if self.key is None and not self.ends:
-                self.goal = need
+        self.goal = need if voids is None and self.key is None and not self.ends else None
         self._guards = () if first.identity == then.identity else (need,)
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
@@ -65,7 +66,7 @@ class _Precedence(Template):
         if not (first or then or voids):
             return NOTHING
         # What is voided is voided before it is given anew.
-        moves = (self._void,) if voids else ()
+        moves = (self._void,) if voids and self._void is not None else ()
         moves = (*moves, self._give) if first else moves
         return Rule(guards=self._guards if then else (), moves=moves)
 
@@ -204,8 +205,7 @@ class Init(Template):
         seen = self.cell("tally" if self.within is None else "marks", what, strict=False)
         self._move = Move(cell=seen, strict=False)
         self._need = Guard(kind="need", cell=seen, needs=what.label)
-        if self.key is None and self.within is None:
-            self.goal = self._need
+        self.goal = self._need if self.key is None and self.within is None else None
 
     def rule(self, hits: tuple[bool, ...]) -> Rule:
         return Rule(moves=(self._move,)) if hits[0] else Rule(guards=(self._need,))
